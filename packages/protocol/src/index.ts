@@ -1,1 +1,7 @@
-export {}
+export * from './batch.js'
+export * from './errors.js'
+export * from './frame.js'
+export * from './http.js'
+export * from './limits.js'
+export * from './messages.js'
+export * from './results.js'

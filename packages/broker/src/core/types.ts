@@ -1,0 +1,196 @@
+// What goes into the scheduling core and what comes out: the contract with everything around it.
+//
+// The core is a function of (state, event, now) to effects: `step(event, now)` is all it offers.
+// `now` is integer nanoseconds on a clock that only grows; the core never reads one. Sets of items
+// travel as flat columns and as item slots (row numbers of the core's item table), never as one
+// object per item.
+
+/** The four integers a GPU registers, with what it may add. */
+export interface Contract {
+  /** Most items in a batch. */
+  readonly batchSize: number
+  /** Token budget of a batch. */
+  readonly tokens: number
+  /** Longest input the runtime takes, tokens. The broker never filters by it (S4). */
+  readonly inputLength: number
+  readonly model: number
+  readonly layout: 'padded' | 'ragged'
+  /** Lengths are padded to a multiple of this power of two, 1 to 64. */
+  readonly roundTo: number
+  /** Most batches taken and not settled. */
+  readonly maxInFlight: number
+}
+
+export type GateReason = 'threshold' | 'disk' | 'flush' | 'max_hold' | 'full' | 'due'
+export type ClosedBy = 'token_limit' | 'item_limit' | 'byte_limit' | 'lane_empty' | 'alone'
+export type Source = 'reclaimed' | 'due' | 'disk' | 'lane' | 'staging'
+export type DeathCause = 'connection_closed' | 'lease_timeout' | 'lease_max' | 'protocol_error'
+export type SettledStatus = 'completed' | 'failed' | 'expired' | 'cancelled' | 'quarantined'
+
+/** Rules the operator may turn; names are those of the configuration file (interfaces.md). */
+export interface CoreConfig {
+  readonly roundTo: number // 8: S17
+  readonly readyRule: 'full-batch' | 'batch-size' // S13
+  readonly serve: 'next' | 'first' // S11; 'first' is the plain behaviour
+  readonly channelDepth: number // 2
+  readonly activationThreshold: number | null // null: S2's default
+  readonly releaseThreshold: number | null // tokens; null: S7's default
+  readonly gateOpensOn: 'any' | 'threshold' // 'threshold' is the plain behaviour
+  readonly gateMaxHoldMs: number // 30,000; 0 = never (S10)
+  readonly laneIdleMs: number // 30,000 (S3)
+  readonly cleanupIdleMs: number // 50; 0 = at once (S29)
+  readonly cleanupMerge: boolean // S31; false is the plain behaviour
+  readonly leaseTimeoutMs: number // 30,000 (S24)
+  readonly leaseMaxMs: number // 3,600,000 (S24)
+  readonly retryDelayMs: number // 100, doubling to 30 s (S28)
+  readonly maxAttempts: number // 5 (S28)
+  readonly maxDeliveries: number // 20 (S28)
+  readonly maxBatchBytes: number // 8 MiB (S19)
+  readonly maxQueuedItems: number // S34
+  readonly maxQueuedTokens: number // S34
+  readonly maxItemBytes: number // 1 MiB (S34)
+  readonly maxUnreadResultBytes: number // 1 GiB (S34)
+  readonly resultsTtlMs: number // S36
+  /** Distinguishes lives of the broker in lease ids (S26); random, given from outside. */
+  readonly brokerLife: bigint
+  /** Seed of the id digests (S36), given from outside: the core draws no random number. */
+  readonly hashSeed: number
+}
+
+/** Items of one submission, as flat columns. The core copies what it keeps. */
+export interface SubmitBlock {
+  readonly job: number
+  readonly count: number
+  readonly model: Int32Array // [count]
+  /** Tokens per item, at least 1. For an opaque payload: the length it declares. */
+  readonly lengths: Int32Array // [count]
+  /** Token ids, item after item. An item with a payload has none here. */
+  readonly tokens: Int32Array
+  /** UTF-8 ids, item after item; `idEnds[i]` is the end of id i. */
+  readonly ids: Uint8Array
+  readonly idEnds: Uint32Array // [count]
+  /** Opaque payloads, item after item, or null when no item has one; an item without has length 0. */
+  readonly payloads: Uint8Array | null
+  readonly payloadEnds: Uint32Array | null // [count]
+}
+
+export const SUBMIT_ACCEPTED = 0
+export const SUBMIT_DUPLICATE = 1 // same id, same body (S36)
+export const SUBMIT_CONFLICT = 2 // same id, another body (S36): 409
+export const SUBMIT_TOO_LARGE = 3 // over maxItemBytes (S34): 413
+export const SUBMIT_QUEUE_FULL = 4 // this and all that follow (S34): 429
+export const SUBMIT_RESULTS_UNREAD = 5 // the job's results are not read (S34): 429
+
+/** How one item of a results message ended (S23). */
+export const RESULT_COMPLETED = 0
+export const RESULT_FAILED = 1 // for good
+export const RESULT_RETRY = 2 // failed, may be tried again (S28)
+export const RESULT_NACK = 3 // untouched, goes back
+
+export type CoreEvent =
+  | { readonly type: 'createJob'; readonly job: number }
+  | { readonly type: 'deleteJob'; readonly job: number }
+  | { readonly type: 'submit'; readonly block: SubmitBlock }
+  /** End of input of a job, or of all jobs (job null). */
+  | { readonly type: 'flush'; readonly job: number | null }
+  /** The job's reader has taken this many bytes of results (S34). */
+  | { readonly type: 'resultsRead'; readonly job: number; readonly bytes: number }
+  | { readonly type: 'resultsStored'; readonly job: number; readonly bytes: number }
+  | { readonly type: 'register'; readonly consumer: number; readonly name: string; readonly contract: Contract }
+  | { readonly type: 'renew'; readonly consumer: number }
+  /** The consumer has started on a batch of its channel. */
+  | { readonly type: 'taken'; readonly consumer: number; readonly batch: number }
+  /** Settles items of a batch: `index[i]` in the batch ended as `outcome[i]`. */
+  | {
+      readonly type: 'results'
+      readonly consumer: number
+      readonly brokerLife: bigint
+      readonly batch: number
+      readonly index: Uint32Array
+      readonly outcome: Uint8Array
+    }
+  /** Takes nothing new; its channel goes back, what it has taken it may settle. */
+  | { readonly type: 'drain'; readonly consumer: number }
+  /** The connection closed, whatever the reason (S24). */
+  | { readonly type: 'disconnect'; readonly consumer: number; readonly cause: DeathCause }
+  /** The transport has, or has not, room for a worst-case batch: part of a free place. */
+  | { readonly type: 'room'; readonly consumer: number; readonly hasRoom: boolean }
+  /** Timers up to `now` fire. */
+  | { readonly type: 'tick' }
+  /** Decides at most one batch. Repeated until no dispatch effect comes back (I5). */
+  | { readonly type: 'dispatch' }
+
+/**
+ * One batch, decided. `items` and the object itself are borrowed: valid until the next `dispatch`
+ * step. Items stand in row order.
+ */
+export interface DispatchEffect {
+  readonly type: 'dispatch'
+  readonly batch: number
+  readonly consumer: number
+  readonly model: number
+  readonly items: Int32Array // slots, [size]
+  readonly size: number
+  readonly paddedLength: number
+  readonly actualTokens: number
+  readonly budgetTokens: number
+  /** budgetTokens over the contract's tokens (S22). */
+  readonly fill: number
+  readonly closedBy: ClosedBy
+  readonly source: Source
+  readonly sources: Readonly<Record<Source, number>>
+  readonly cleanup: boolean
+  readonly normal: boolean
+  /** Highest delivery count in the batch, 1 for the first. */
+  readonly attempt: number
+}
+
+export type Effect =
+  | { readonly type: 'gate'; readonly reason: GateReason; readonly heldNs: number }
+  | { readonly type: 'activate'; readonly model: number; readonly paddedLength: number }
+  /** Answers a submit: one code per item; after the first SUBMIT_QUEUE_FULL all are that. */
+  | {
+      readonly type: 'submitted'
+      readonly job: number
+      readonly codes: Uint8Array
+      readonly accepted: number
+      /** Set when something was refused for room: when to come back. */
+      readonly retryAfterMs: number
+    }
+  | { readonly type: 'registered'; readonly consumer: number; readonly warnings: readonly string[] }
+  | {
+      readonly type: 'registerRefused'
+      readonly consumer: number
+      readonly code: string
+      readonly message: string
+      readonly field: string
+    }
+  | DispatchEffect
+  /**
+   * Items that ended, all of one batch (or batch null when none held them). The slots can be read
+   * until the next step; then the core uses them anew. `index[i]` is the item's place in the batch,
+   * so that its result can be found in the message that settled it.
+   */
+  | {
+      readonly type: 'settle'
+      readonly consumer: number | null
+      readonly batch: number | null
+      readonly items: Int32Array
+      readonly index: Uint32Array
+      readonly status: readonly SettledStatus[] // [items.length]
+      /** Why the broker itself failed an item: attempts or deliveries are used up. */
+      readonly reason: 'result' | 'max_attempts' | 'max_deliveries' | 'cancelled'
+    }
+  | { readonly type: 'batchDone'; readonly consumer: number; readonly batch: number }
+  /** Results dropped because their item had ended, or their lease is unknown (S26). */
+  | { readonly type: 'late'; readonly consumer: number; readonly batch: number; readonly items: number; readonly unknownLease: boolean }
+  | { readonly type: 'dead'; readonly consumer: number; readonly cause: DeathCause }
+  | { readonly type: 'reclaim'; readonly consumer: number; readonly batches: readonly number[]; readonly items: number }
+  /** The shell must close this connection: its leases are gone (S24). */
+  | { readonly type: 'close'; readonly consumer: number; readonly cause: DeathCause }
+  | { readonly type: 'cleanup'; readonly model: number; readonly state: 'begin' | 'end'; readonly batches: number; readonly items: number; readonly ns: number }
+  /** The job is flushed and all its items have ended. */
+  | { readonly type: 'jobEnded'; readonly job: number }
+
+/** A step was asked for something that only a defect in the caller can ask for. */
+export class CoreBug extends Error {}

@@ -1,0 +1,70 @@
+// Bodies of the HTTP interface, as both sides see them (interfaces.md).
+import type { ErrorBody } from './errors.js'
+
+/** One item of POST /v1/items: `tokens`, or `payload` with the `length` it stands for. */
+export interface ItemInput {
+  readonly id: string
+  /** Default 0, or the job's model. */
+  readonly model?: number
+  readonly tokens?: readonly number[]
+  /** Base64. */
+  readonly payload?: string
+  readonly length?: number
+  readonly job?: string
+}
+
+/** One answer per item, in order. */
+export type ItemAnswer =
+  | { readonly id: string; readonly status: 'accepted' | 'duplicate' }
+  | {
+      readonly id: string | null
+      readonly status: 'refused'
+      readonly error: ErrorBody & { readonly line?: number }
+    }
+
+export interface ItemsResponse {
+  readonly accepted: number
+  readonly duplicate: number
+  readonly refused: number
+  readonly items: readonly ItemAnswer[]
+  /** Set when something was refused for room, milliseconds. */
+  readonly retryAfterMs?: number
+}
+
+export interface JobInfo {
+  readonly id: string
+  readonly model: number | null
+  readonly createdAt: string
+  readonly state: 'open' | 'flushed' | 'ended'
+  readonly accepted: number
+  readonly settled: {
+    readonly completed: number
+    readonly failed: number
+    readonly cancelled: number
+    readonly expired: number
+    readonly quarantined: number
+  }
+  readonly waiting: number
+  readonly leased: number
+  readonly unreadResultBytes: number
+}
+
+/** A float32 row or opaque bytes under `encoding=base64`. */
+export interface EncodedValue {
+  readonly dtype: 'float32' | 'bytes'
+  readonly base64: string
+}
+
+/** One line of GET /v1/jobs/{id}/results. */
+export interface ResultLine {
+  /** Place in the job's result log; `offset=` of the next request goes on behind it. */
+  readonly offset: number
+  readonly id: string
+  readonly status: 'completed' | 'failed' | 'expired' | 'cancelled' | 'quarantined'
+  readonly attempts: number
+  /** A float32 row is an array of numbers, or an EncodedValue under `encoding=base64`. */
+  readonly result?: unknown
+  readonly error?: ErrorBody
+  /** Tokens that the runtime kept, when it cut the input. */
+  readonly truncatedTo?: number
+}
