@@ -9,7 +9,12 @@ const NEEDS = [
   { what: 'a C++20 compiler', ok: () => has('c++') || has('g++') || has('clang++'), apt: 'g++' },
   { what: 'CMake', ok: () => has('cmake'), apt: 'cmake' },
   { what: 'Ninja or Make', ok: () => has('ninja') || has('make'), apt: 'ninja-build' },
-  { what: 'GoogleTest', ok: () => existsSync('/usr/include/gtest/gtest.h') || existsSync('/usr/local/include/gtest/gtest.h'), apt: 'libgtest-dev' },
+  {
+    what: 'GoogleTest',
+    ok: () =>
+      existsSync('/usr/include/gtest/gtest.h') || existsSync('/usr/local/include/gtest/gtest.h'),
+    apt: 'libgtest-dev',
+  },
 ]
 
 function isDebianRoot() {
@@ -27,7 +32,10 @@ function fail(line) {
 export function checkMachine(say) {
   if (process.platform !== 'linux') fail(`Linux is needed, this is ${process.platform}`)
   const [major, minor] = process.versions.node.split('.').map(Number)
-  if (major < 20 || (major === 20 && minor < 17)) fail(`Node >= 20.17 is needed, this is ${process.version}: install it from https://nodejs.org or with nvm install 20`)
+  if (major < 20 || (major === 20 && minor < 17))
+    fail(
+      `Node >= 20.17 is needed, this is ${process.version}: install it from https://nodejs.org or with nvm install 20`,
+    )
   const missing = NEEDS.filter((need) => !need.ok())
   if (missing.length === 0) return
   const packages = missing.map((need) => need.apt).join(' ')

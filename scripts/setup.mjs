@@ -48,7 +48,9 @@ function installPnpm() {
       process.exit(1)
     }
     run('tar', ['-xzf', tarball, '-C', folder], { why: 'unpacking pnpm' })
-    writeFileSync(join(bin, 'pnpm'), '#!/usr/bin/env node\nrequire("./pnpm.cjs")\n', { mode: 0o755 })
+    writeFileSync(join(bin, 'pnpm'), '#!/usr/bin/env node\nrequire("./pnpm.cjs")\n', {
+      mode: 0o755,
+    })
   }
   return bin
 }
@@ -75,5 +77,8 @@ mkdirSync(tools, { recursive: true })
 const path = `${installPnpm()}${delimiter}${join(root, 'node_modules', '.bin')}${delimiter}${process.env.PATH}`
 installPackages(path)
 if (!options.quiet || !existsSync(join(tools, 'built'))) say('building native code and TypeScript')
-run('turbo', ['run', 'build', '--output-logs=errors-only'], { env: { PATH: path }, why: 'the build' })
+run('turbo', ['run', 'build', '--output-logs=errors-only'], {
+  env: { PATH: path },
+  why: 'the build',
+})
 writeFileSync(join(tools, 'built'), '')
