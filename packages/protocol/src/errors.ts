@@ -107,6 +107,11 @@ const kinds = {
     status: 500,
     meaning: 'The runtime could not load the model or run the batch.',
   },
+  FABRIC_OUT_OF_MEMORY: {
+    status: 500,
+    meaning:
+      'The batch did not fit the device’s memory: nacked with this reason it counts no failure and comes back in halves.',
+  },
   FABRIC_DEVICE_UNAVAILABLE: {
     status: 400,
     meaning:
