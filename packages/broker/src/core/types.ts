@@ -194,3 +194,121 @@ export type Effect =
 
 /** A step was asked for something that only a defect in the caller can ask for. */
 export class CoreBug extends Error {}
+
+/** Read access to the item table for the shell. A slot is valid as the effects say. */
+export interface ItemView {
+  /** The arena segment that holds the item's record; the offsets below count in its bytes. */
+  segmentBytes(slot: number): Uint8Array
+  /** The same segment as 32-bit words: tokens begin at `tokensOffset(slot) / 4`. */
+  segmentWords(slot: number): Int32Array
+  tokensOffset(slot: number): number
+  /** Bytes of token ids: 4 x length, or 0 for an item with a payload. */
+  tokensBytes(slot: number): number
+  idOffset(slot: number): number
+  idBytes(slot: number): number
+  payloadOffset(slot: number): number
+  /** 0 when the item has no payload. */
+  payloadBytes(slot: number): number
+  /** Length in tokens (actual, not padded). */
+  length(slot: number): number
+  job(slot: number): number
+  model(slot: number): number
+  /** Failures so far (S28). */
+  attempts(slot: number): number
+  /** Times that a consumer took a batch with it (S25). */
+  deliveries(slot: number): number
+  /** Time of acceptance, ns. */
+  acceptedAt(slot: number): number
+  /** The item's number, never used again. */
+  sequence(slot: number): number
+}
+
+export interface TierCounts {
+  readonly items: number
+  readonly tokens: number
+}
+
+/** Where an accepted item waits. `held`: its job takes no results (S34). */
+export type Tier = 'staging' | 'lane' | 'reclaimed' | 'retrying' | 'held'
+
+export interface ConsumerCounts {
+  readonly id: number
+  readonly name: string
+  readonly contract: Contract
+  readonly state: 'live' | 'draining'
+  /** Its renewal is late by more than leaseTimeout / 3 (S29). */
+  readonly overdue: boolean
+  /** Batches dispatched and not taken. */
+  readonly channel: number
+  readonly inFlight: number
+  readonly batches: number
+  readonly items: number
+  readonly shapeSwitches: number
+  /** Time with an empty channel and nothing in flight, since registration. */
+  readonly idleNs: number
+  /** The part of it between the model's first dispatch and the end of its input. */
+  readonly idleNsDuringInput: number
+}
+
+export interface ModelCounts {
+  readonly model: number
+  readonly consumers: number
+  readonly waiting: TierCounts
+  readonly lanesActive: number
+  readonly inCleanup: boolean
+  /** Null until it happens. */
+  readonly firstDispatchAt: number | null
+  /** Null while some job may still submit to this model. */
+  readonly inputEndedAt: number | null
+}
+
+export interface JobCounts {
+  readonly job: number
+  readonly flushed: boolean
+  readonly accepted: number
+  readonly waiting: number
+  readonly leased: number
+  readonly settled: Readonly<Record<SettledStatus, number>>
+  readonly unreadResultBytes: number
+  /** Its waiting items are held until results are read (S34). */
+  readonly onHold: boolean
+}
+
+/** All that `/v1/state` and `/metrics` tell about the core. Made anew by each call. */
+export interface CoreCounts {
+  readonly accepted: number
+  readonly waiting: TierCounts
+  readonly queue: Readonly<Record<Tier, TierCounts>>
+  readonly leased: number
+  readonly settled: Readonly<Record<SettledStatus, number>>
+  readonly lanesActive: number
+  readonly gate: {
+    readonly open: boolean
+    readonly reason: GateReason | null
+    readonly heldNs: number
+    readonly heldTokens: number
+    readonly thresholdTokens: number
+    /** heldTokens / thresholdTokens, at most 1; 1 when open. */
+    readonly progress: number
+  }
+  readonly cleanup: {
+    readonly entries: number
+    readonly ns: number
+    readonly batches: number
+    readonly items: number
+    /** Models in cleanup now. */
+    readonly models: readonly number[]
+  }
+  readonly consumers: readonly ConsumerCounts[]
+  readonly models: readonly ModelCounts[]
+  readonly jobs: readonly JobCounts[]
+  /** Models with waiting items and no consumer (S6). */
+  readonly unservedItems: readonly { readonly model: number; readonly items: number }[]
+  /** Age of the longest-waiting head of a queue; 0 when nothing waits in staging, lanes or reclaimed. */
+  readonly oldestItemAgeNs: number
+  readonly reclaimedItems: number
+  readonly lateResults: number
+  readonly aloneBatches: number
+  /** Bytes of the arena's segments. */
+  readonly arenaBytes: number
+}
