@@ -42,6 +42,13 @@ const kinds = {
     status: 429,
     meaning: 'The unread results of the job are at maxUnreadResultBytes: read them first.',
   },
+  FABRIC_RESULTS_GONE: {
+    status: 410,
+    meaning:
+      'The results at this offset were read and have made room for others (maxKeptResultBytes).',
+  },
+  FABRIC_JOB_LIMIT: { status: 429, meaning: 'maxJobs are known: delete one that has ended.' },
+  FABRIC_JOB_ACTIVE: { status: 409, meaning: 'The job has not ended: flush it and let it end.' },
   FABRIC_DRAINING: { status: 503, meaning: 'The broker is shutting down and takes nothing new.' },
   FABRIC_NO_CONSUMER: { status: 503, meaning: 'No consumer serves this model.' },
   FABRIC_CONFIG_INVALID: {
