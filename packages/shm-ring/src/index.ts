@@ -1,1 +1,15 @@
-export {}
+export { RING_ERROR_CODES, RingError, type RingErrorCode } from './errors.js'
+export { gatherRows } from './gather.js'
+export { RING_ABI_VERSION, type RingStat } from './native.js'
+export type { HugePages, RingPages } from './pages.js'
+export { RingReader, RingRecord } from './reader.js'
+export {
+  type Connection,
+  type ConnectOptions,
+  connectUnix,
+  hardenProcess,
+  type PeerCredentials,
+  peerCredentials,
+  sendDescriptors,
+} from './socket.js'
+export { RingClaim, RingWriter, type RingWriterOptions } from './writer.js'

@@ -1,0 +1,125 @@
+/** The addon: its shape, and loading it once for each environment. */
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { RingError } from './errors.js'
+
+/** The version of the bytes in shared memory; both sides must have the same. */
+export const RING_ABI_VERSION: number = 1
+
+export interface NativeRingWriter {
+  claim(payloadBytes: number): bigint | null
+  commit(position: bigint, batchSequence: number): void
+  abort(position: bigint): void
+  taken(position: bigint, payloadBytes: number): boolean
+  armSpace(callback: (wake: number) => void): number
+  spaceMoved(): boolean
+  disarmSpace(): void
+  descriptors(): number[]
+  closePeerDescriptors(): void
+  stat(): RingStat
+  memory(): ArrayBuffer
+  about(): {
+    pages: number
+    pageSizeBytes: number
+    pagesReason: string
+    maxPayloadBytes: number
+    ringId: bigint
+  }
+  close(): void
+}
+
+export interface NativeRingReader {
+  next(): ArrayBuffer | null
+  take(position: bigint): void
+  release(position: bigint): boolean
+  held(): number
+  onReadable(callback: () => void): void
+  ref(): void
+  unref(): void
+  about(): { capacityBytes: number; pages: number; pageSizeBytes: number; ringId: bigint }
+  close(): void
+}
+
+/** What the ring has done so far; `usedBytes` is now, the others only grow. */
+export interface RingStat {
+  /** Claimed and not yet released. */
+  usedBytes: number
+  /** Given up before the end of the memory, because the next record did not fit there. */
+  gapBytes: number
+  claims: number
+  claimRetries: number
+  fulls: number
+  pads: number
+  aborts: number
+  wakeups: number
+  poisoned: boolean
+}
+
+export interface Native {
+  readonly abiVersion: number
+  readonly errorCodes: readonly string[]
+  setErrorClass(errorClass: typeof RingError): void
+  readonly NativeRingWriter: new (
+    capacityBytes: number,
+    hugePages: number,
+    startPosition: bigint,
+  ) => NativeRingWriter
+  readonly NativeRingReader: new (descriptors: number[], found: BigUint64Array) => NativeRingReader
+  sendDescriptors(socketFd: number, message: Uint8Array, descriptors: number[]): void
+  connectUnix(
+    path: string,
+    hello: Uint8Array,
+    timeoutMs: number,
+  ): Promise<{ socketFd: number; reply: Uint8Array; descriptors: number[] }>
+  peerCredentials(socketFd: number): { pid: number; uid: number; gid: number }
+  gatherRows(
+    target: ArrayBuffer,
+    targetByteOffset: number,
+    rowStrideBytes: number,
+    rows: number,
+    sources: readonly ArrayBuffer[],
+    sourceIndex: Uint32Array,
+    sourceByteOffset: Uint32Array,
+    sourceByteLength: Uint32Array,
+  ): void
+  hardenProcess(): void
+}
+
+let loaded: Native | undefined
+
+/** Loaded on first use, so that a program which only may use a ring can start anywhere. */
+export function native(): Native {
+  loaded ??= load()
+  return loaded
+}
+
+function load(): Native {
+  if (process.platform !== 'linux') {
+    throw new RingError(
+      'RING_PLATFORM_UNSUPPORTED',
+      `the ring needs Linux, this is ${process.platform}: batches travel by the socket instead`,
+    )
+  }
+  const addon = requireAddon()
+  if (addon.abiVersion !== RING_ABI_VERSION) {
+    throw new RingError(
+      'RING_ABI_MISMATCH',
+      `the addon has ring ABI ${addon.abiVersion}, this package ${RING_ABI_VERSION}: build it again`,
+    )
+  }
+  addon.setErrorClass(RingError)
+  return addon
+}
+
+function requireAddon(): Native {
+  const require = createRequire(import.meta.url)
+  const packageRoot = fileURLToPath(new URL('..', import.meta.url))
+  try {
+    return require('node-gyp-build')(packageRoot) as Native
+  } catch (cause) {
+    throw new RingError(
+      'RING_PLATFORM_UNSUPPORTED',
+      `no build of the addon loads here: ${(cause as Error).message}`,
+    )
+  }
+}
