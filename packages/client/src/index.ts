@@ -1,4 +1,12 @@
 // What producers import.
+export { type ErrorBody, type ErrorCode, FabricError, type JobInfo } from '@fabric/protocol'
+export { type CreateJobOptions, FabricClient, type FabricClientOptions } from './client.js'
+export type { RetryPolicy } from './http/retry.js'
+export type { Job } from './job.js'
+export type { ResultsOptions } from './results/follow.js'
+export type { JobResult } from './results/value.js'
+export type { SubmitItem } from './submit/item.js'
+export type { Refusal, SubmitOptions, SubmitSummary } from './submit/submitter.js'
 export { loadTokenizer, type TokenizerOptions } from './tokenizer/load.js'
 export type { EncodedTexts } from './tokenizer/messages.js'
 export { TokenizerPool, type TokenizerPoolOptions } from './tokenizer/pool.js'

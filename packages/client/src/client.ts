@@ -1,0 +1,73 @@
+// The producer's end of a broker's HTTP interface.
+import { randomUUID } from 'node:crypto'
+import type { JobInfo } from '@fabric/protocol'
+import { DEFAULT_RETRY, type RetryPolicy, retrying } from './http/retry.js'
+import { Transport } from './http/transport.js'
+import { Job } from './job.js'
+
+export interface FabricClientOptions {
+  /** Such as http://127.0.0.1:7410, which is the default. */
+  readonly broker?: string | undefined
+  readonly apiKey?: string | undefined
+  readonly retry?: Partial<RetryPolicy> | undefined
+}
+
+export interface CreateJobOptions {
+  readonly model?: number | undefined
+  /** Default: a random one. */
+  readonly id?: string | undefined
+}
+
+export const DEFAULT_BROKER = 'http://127.0.0.1:7410'
+
+export class FabricClient {
+  readonly broker: string
+  readonly #transport: Transport
+  readonly #policy: RetryPolicy
+
+  /** @throws FabricError FABRIC_USAGE when the address is no URL. */
+  constructor({ broker = DEFAULT_BROKER, apiKey, retry }: FabricClientOptions = {}) {
+    this.#transport = new Transport({ broker, apiKey })
+    this.#policy = { ...DEFAULT_RETRY, ...retry }
+    this.broker = this.#transport.address
+  }
+
+  /**
+   * A job of this id and model that exists is gone on with.
+   * @throws FabricError FABRIC_ID_CONFLICT when it exists for another model.
+   */
+  async createJob(options: CreateJobOptions = {}): Promise<Job> {
+    const { id = randomUUID(), model } = options
+    const request = {
+      method: 'POST',
+      contentType: 'application/json',
+      body: JSON.stringify({ id, model }),
+    } as const
+    const create = () => this.#transport.json<JobInfo>('/v1/jobs', request)
+    // The id is ours, so asking again after a lost answer finds the job and makes no second one.
+    const info = await create().catch((error) =>
+      error?.code === 'FABRIC_CONNECTION_LOST' ? create() : Promise.reject(error),
+    )
+    return this.job(info.id)
+  }
+
+  /** A job that exists; nothing is asked of the broker yet. */
+  job(id: string): Job {
+    return new Job(id, this.#transport, this.#policy)
+  }
+
+  async jobs(): Promise<readonly JobInfo[]> {
+    const body = await this.#transport.json<{ jobs: JobInfo[] } | JobInfo[]>('/v1/jobs')
+    return Array.isArray(body) ? body : body.jobs
+  }
+
+  /** All counts of the broker (GET /v1/state). */
+  state(): Promise<Record<string, unknown>> {
+    return this.#transport.json('/v1/state')
+  }
+
+  /** Whether the broker lives, waiting for one that is just starting. */
+  async health(): Promise<Record<string, unknown>> {
+    return retrying(this.#policy, () => this.#transport.json('/healthz'))
+  }
+}

@@ -1,0 +1,164 @@
+// HTTP to one broker over Node's own fetch, which keeps connections alive and streams bodies. Every
+// failure leaves as a FabricError; refusals keep their status, so that callers can wait and resend.
+import { type ErrorBody, FabricError } from '@fabric/protocol'
+
+export interface TransportOptions {
+  readonly broker: string
+  readonly apiKey?: string | undefined
+}
+
+export interface RequestOptions {
+  readonly method?: 'GET' | 'POST' | 'DELETE'
+  readonly body?: string
+  readonly contentType?: string
+  readonly signal?: AbortSignal | undefined
+}
+
+/** An answer with its body read; an error status is not thrown. */
+export interface Reply {
+  readonly status: number
+  readonly body: unknown
+  /** From the body or Retry-After; null when neither says. */
+  readonly retryAfterMs: number | null
+}
+
+/** The connection was never made, so nothing was received. */
+const NOT_CONNECTED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null
+
+export class Transport {
+  readonly address: string
+  readonly #headers: Record<string, string>
+
+  constructor({ broker, apiKey }: TransportOptions) {
+    const url = URL.canParse(broker) ? new URL(broker) : null
+    if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+      throw new FabricError(
+        'FABRIC_USAGE',
+        `the broker's address must be a URL such as http://127.0.0.1:7410, got ${JSON.stringify(broker)}`,
+        { field: 'broker' },
+      )
+    }
+    this.address = broker.replace(/\/+$/, '')
+    this.#headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
+  }
+
+  /** @throws FabricError when no answer came, or the answer is an error. */
+  async json<T>(path: string, options: RequestOptions = {}): Promise<T> {
+    const reply = await this.send(path, options)
+    if (reply.status >= 400) throw errorOf(reply)
+    return reply.body as T
+  }
+
+  /** @throws FabricError only when no answer came. */
+  async send(path: string, options: RequestOptions = {}): Promise<Reply> {
+    const response = await this.#fetch(path, options)
+    try {
+      const text = await response.text()
+      const body = parsed(text)
+      return { status: response.status, body, retryAfterMs: retryAfterMs(response, body) }
+    } catch (error) {
+      throw this.#lost(error, options.signal)
+    }
+  }
+
+  /** Chunks of a long body as they come. @throws FabricError also when it breaks off. */
+  async *stream(path: string, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+    const response = await this.#fetch(path, { signal })
+    if (response.status >= 400) {
+      const body = parsed(await response.text())
+      throw errorOf({ status: response.status, body, retryAfterMs: null })
+    }
+    if (response.body === null) return
+    const chunks = response.body[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const next = await chunks.next().catch((error) => {
+          throw this.#lost(error, signal)
+        })
+        if (next.done) return
+        yield next.value
+      }
+    } finally {
+      await chunks.return?.().catch(() => {})
+    }
+  }
+
+  async #fetch(path: string, options: RequestOptions): Promise<Response> {
+    const { method = 'GET', body, contentType, signal } = options
+    try {
+      return await fetch(`${this.address}${path}`, {
+        method,
+        headers: { ...this.#headers, ...(contentType && { 'content-type': contentType }) },
+        ...(body === undefined ? {} : { body }),
+        ...(signal === undefined ? {} : { signal }),
+      })
+    } catch (error) {
+      throw this.#lost(error, signal)
+    }
+  }
+
+  /** What fetch threw, as ours; an abort passes as it is. */
+  #lost(error: unknown, signal: AbortSignal | undefined): unknown {
+    if (signal?.aborted) return signal.reason
+    const cause = isObject(error) && isObject(error.cause) ? error.cause : error
+    const why = cause instanceof Error ? cause.message : String(cause)
+    const code = isObject(cause) ? String(cause.code ?? '') : ''
+    if (why === 'bad port') {
+      const message = `${this.address}: fetch does not connect to this port, which is reserved`
+      return new FabricError('FABRIC_USAGE', message, { field: 'broker', cause: error })
+    }
+    const connected = !NOT_CONNECTED.has(code)
+    return connected
+      ? new FabricError(
+          'FABRIC_CONNECTION_LOST',
+          `the connection to ${this.address} was lost: ${why}`,
+          { cause: error },
+        )
+      : new FabricError(
+          'FABRIC_BROKER_UNREACHABLE',
+          `no broker answers at ${this.address} (${code})`,
+          { field: 'broker', cause: error },
+        )
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+function retryAfterMs(response: Response, body: unknown): number | null {
+  if (isObject(body) && typeof body.retryAfterMs === 'number') return body.retryAfterMs
+  const header = response.headers.get('retry-after')
+  if (header === null || header.trim() === '') return null
+  const seconds = Number(header)
+  if (Number.isFinite(seconds)) return Math.max(0, seconds * 1000)
+  const date = Date.parse(header)
+  return Number.isNaN(date) ? null : Math.max(0, date - Date.now())
+}
+
+/** The error that a reply holds. A 5xx that is not the broker's own (a proxy's) counts as no answer. */
+export function errorOf({ status, body }: Reply): FabricError {
+  const error = isObject(body) ? body.error : undefined
+  if (isObject(error) && typeof error.code === 'string') {
+    return FabricError.fromBody(error as unknown as ErrorBody)
+  }
+  const said = typeof body === 'string' && body !== '' ? `: ${body.slice(0, 200)}` : ''
+  return status >= 500
+    ? new FabricError('FABRIC_CONNECTION_LOST', `the broker's host answered ${status}${said}`)
+    : new FabricError('FABRIC_PROTOCOL', `not an answer of a broker: status ${status}${said}`)
+}
