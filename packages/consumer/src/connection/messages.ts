@@ -1,0 +1,44 @@
+// What the handler's thread and the connection's thread say to each other. A connection has a number
+// (`epoch`), so that words about an earlier one are known as such.
+import type { ErrorBody, Hello, Welcome } from '@fabric/protocol'
+
+export interface ConnectionOptions {
+  readonly socketPath: string
+  /** What is said to the broker; the ring's ABI is filled in by who can map it. */
+  readonly hello: Omit<Hello, 'ringAbi'>
+  /** false: the first failure, or loss, ends it. */
+  readonly reconnect: boolean
+  /** Without a connection for this long it gives up; null = never. */
+  readonly connectTimeoutMs: number | null
+}
+
+/** From the handler's thread. */
+export type Command =
+  | { readonly type: 'taken'; readonly epoch: number; readonly batch: number }
+  /** Body of a results frame, whose buffer is transferred. */
+  | { readonly type: 'results'; readonly brokerLife: string; readonly body: Uint8Array }
+  /** Asks the broker for nothing new. */
+  | { readonly type: 'drain' }
+  /** Drops a connection whose batches cannot be read, and connects anew. */
+  | { readonly type: 'reset'; readonly epoch: number; readonly error: ErrorBody }
+  /** Says goodbye, when all is settled, and ends. */
+  | { readonly type: 'close' }
+
+/** From the connection's thread. */
+export type Report =
+  /** Registered. The descriptors are the ring's; whoever gets this owns them. */
+  | {
+      readonly type: 'connected'
+      readonly epoch: number
+      readonly welcome: Welcome
+      readonly descriptors: readonly number[]
+    }
+  | { readonly type: 'batch'; readonly epoch: number; readonly buffer: ArrayBuffer }
+  /** The broker wants this consumer to take nothing new. */
+  | { readonly type: 'drain'; readonly epoch: number }
+  | { readonly type: 'disconnected'; readonly epoch: number; readonly error: ErrorBody }
+  /** No connection yet; the next try comes after `retryInMs`. */
+  | { readonly type: 'unreachable'; readonly error: ErrorBody; readonly retryInMs: number }
+  /** It has given up, or was refused for good. */
+  | { readonly type: 'failed'; readonly error: ErrorBody }
+  | { readonly type: 'closed'; readonly unsentResults: number }
