@@ -81,6 +81,12 @@ const kinds = {
     status: 409,
     meaning: 'A result names a batch of another life of the broker, or one that never was.',
   },
+  FABRIC_LEASE_EXPIRED: {
+    status: 408,
+    meaning:
+      'The consumer renewed nothing within leaseTimeoutMs, or held a batch longer than leaseMaxMs: its work was given to others, and it registers anew.',
+  },
+  FABRIC_INTERNAL: { status: 500, meaning: 'A defect of the broker; its log holds the cause.' },
   FABRIC_BATCH_MALFORMED: { status: 500, meaning: 'Bytes that should be a batch are not one.' },
   FABRIC_RESULT_MALFORMED: {
     status: 422,

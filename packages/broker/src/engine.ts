@@ -1,0 +1,347 @@
+// The engine: the one place where events meet the core and its effects are carried out. It owns the
+// timer and the dispatch loop; nothing else calls `core.step`.
+import { FabricError, type ResultsMessage } from '@fabric/protocol'
+import { Assembler } from './channels/assembly.js'
+import type { Connection, ConsumerInfo, Registration } from './channels/connection.js'
+import { type Clock, NS_PER_MS } from './clock.js'
+import type {
+  CoreCounts,
+  CoreEvent,
+  DeathCause,
+  DispatchEffect,
+  Effect,
+  ItemView,
+  SubmitBlock,
+} from './core/types.js'
+import type { SubmitAnswer } from './http/ingest.js'
+import type { Job, JobTable } from './jobs.js'
+import { Settlement } from './settlement.js'
+import type { Stats } from './stats.js'
+import type { Story } from './story.js'
+
+/** What the engine uses of the core. */
+export interface CoreFace {
+  readonly items: ItemView
+  step(event: CoreEvent, now: number): readonly Effect[]
+  nextTimerAt(): number
+  counts(): CoreCounts
+}
+
+export interface Consumer extends ConsumerInfo {
+  readonly number: number
+  readonly connection: Connection
+  readonly registeredNs: number
+}
+
+export interface EngineParts {
+  readonly core: CoreFace
+  readonly clock: Clock
+  readonly jobs: JobTable
+  readonly stats: Stats
+  readonly story: Story
+  readonly brokerLife: bigint
+  readonly channelDepth: number
+  /** A defect was found: the process must end, its state cannot be trusted. */
+  readonly onBug: (error: unknown) => void
+}
+
+/** A dispatch burst gives way to sockets and HTTP after this time. */
+const BURST_NS = 4 * NS_PER_MS
+/** The longest wait that setTimeout takes. */
+const TIMER_MS_MAX = 2 ** 31 - 1
+
+export class Engine {
+  readonly consumers = new Map<number, Consumer>()
+  readonly #parts: EngineParts
+  readonly #assembler: Assembler
+  readonly #settlement: Settlement
+  readonly #later: CoreEvent[] = []
+  #stepping = false
+  #nextConsumer = 1
+  #pumpScheduled = false
+  #stopped = false
+  #timer: NodeJS.Timeout | null = null
+  #timerAt = Number.POSITIVE_INFINITY
+  #message: ResultsMessage | null = null
+  #submitted: SubmitAnswer | null = null
+  #registered: Extract<Effect, { type: 'registered' | 'registerRefused' }> | null = null
+  /** Told after every step while the broker drains. */
+  onStep: (() => void) | null = null
+  dispatching = true
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts
+    this.#assembler = new Assembler(parts.core.items, parts.brokerLife)
+    this.#settlement = new Settlement(parts.core.items, parts.jobs, parts.stats, (job, bytes) =>
+      this.#later.push({ type: 'resultsStored', job: job.number, bytes }),
+    )
+  }
+
+  counts(): CoreCounts {
+    return this.#parts.core.counts()
+  }
+
+  now(): number {
+    return this.#parts.clock.now()
+  }
+
+  createJob(job: Job): void {
+    this.#step({ type: 'createJob', job: job.number })
+  }
+
+  deleteJob(job: Job): void {
+    this.#step({ type: 'deleteJob', job: job.number })
+    this.#parts.jobs.delete(job)
+  }
+
+  flush(job: Job): void {
+    if (job.state === 'open') job.state = 'flushed'
+    this.#step({ type: 'flush', job: job.number })
+    this.#pump()
+  }
+
+  submit(job: Job, block: SubmitBlock): SubmitAnswer {
+    this.#step({ type: 'submit', block })
+    const answer = this.#submitted
+    if (answer === null) throw new Error('bug: the core did not answer a submission')
+    this.#submitted = null
+    this.#pumpSoon()
+    const accepted = this.#parts.stats.recordSubmit(block, answer.codes)
+    if (accepted > 0) job.reopen(accepted)
+    return answer
+  }
+
+  resultsRead(job: Job, bytes: number): void {
+    if (bytes === 0 || job.deleted) return
+    this.#step({ type: 'resultsRead', job: job.number, bytes })
+    this.#pump()
+  }
+
+  /** @throws FabricError when the core refuses the contract. */
+  register(connection: Connection, info: ConsumerInfo): Registration {
+    const number = this.#nextConsumer++
+    const { name, contract } = info
+    this.#step({ type: 'register', consumer: number, name, contract })
+    const answer = this.#registered
+    this.#registered = null
+    if (answer === null) throw new Error('bug: the core did not answer a registration')
+    if (answer.type === 'registerRefused')
+      throw FabricError.fromBody(answer as Parameters<typeof FabricError.fromBody>[0])
+    this.consumers.set(number, { ...info, number, connection, registeredNs: this.now() })
+    return { consumer: number, warnings: answer.warnings }
+  }
+
+  /** The consumer's channel stands: batches may go to it. */
+  ready(consumer: number, warnings: readonly string[] = []): void {
+    this.#parts.story.registered(this.consumers.get(consumer)!, warnings)
+    this.#pump()
+  }
+
+  renew(consumer: number): void {
+    this.#forward({ type: 'renew', consumer })
+  }
+
+  taken(consumer: number, batch: number): void {
+    this.#forward({ type: 'taken', consumer, batch })
+  }
+
+  drain(consumer: number): void {
+    this.#forward({ type: 'drain', consumer })
+  }
+
+  room(consumer: number, hasRoom: boolean): void {
+    this.#forward({ type: 'room', consumer, hasRoom })
+  }
+
+  results(consumer: number, message: ResultsMessage): void {
+    const { batch, brokerLife, index, outcome } = message
+    this.#message = message
+    this.#forward({ type: 'results', consumer, brokerLife, batch, index, outcome })
+    this.#message = null
+  }
+
+  disconnect(consumer: number, cause: DeathCause): void {
+    if (!this.consumers.has(consumer)) return
+    this.#step({ type: 'disconnect', consumer, cause })
+    this.consumers.delete(consumer)
+    this.#pump()
+  }
+
+  stop(): void {
+    this.#stopped = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+  }
+
+  /** An event of a registered consumer, then whatever it made possible. */
+  #forward(event: CoreEvent & { readonly consumer: number }): void {
+    if (!this.consumers.has(event.consumer)) return
+    this.#step(event)
+    if (event.type !== 'renew') this.#pump()
+    else this.#armTimer()
+  }
+
+  /** One event and all that follows from its effects. Within another step it waits its turn. */
+  #step(event: CoreEvent): void {
+    if (this.#stepping) {
+      this.#later.push(event)
+      return
+    }
+    this.#stepping = true
+    try {
+      this.#apply(this.#parts.core.step(event, this.now()))
+      for (let next = this.#later.shift(); next !== undefined; next = this.#later.shift())
+        this.#apply(this.#parts.core.step(next, this.now()))
+    } catch (error) {
+      this.#parts.onBug(error)
+      throw error
+    } finally {
+      this.#stepping = false
+    }
+    this.onStep?.()
+  }
+
+  /** Dispatches until the core has nothing to give, or the burst has lasted long enough. */
+  #pump(): void {
+    if (this.#stepping || this.#stopped) return
+    const until = this.now() + BURST_NS
+    while (this.dispatching) {
+      const startedNs = this.now()
+      if (startedNs > until) {
+        this.#pumpSoon()
+        break
+      }
+      if (!this.#dispatchOne(startedNs)) break
+    }
+    this.#armTimer()
+  }
+
+  /** @returns whether a batch was decided. */
+  #dispatchOne(startedNs: number): boolean {
+    this.#stepping = true
+    let dispatched: DispatchEffect | null = null
+    try {
+      const effects = this.#parts.core.step({ type: 'dispatch' }, startedNs)
+      for (const effect of effects) {
+        if (effect.type !== 'dispatch') continue
+        dispatched = effect
+        this.#deliver(effect, startedNs)
+      }
+      this.#apply(effects)
+    } finally {
+      this.#stepping = false
+    }
+    for (let next = this.#later.shift(); next !== undefined; next = this.#later.shift())
+      this.#step(next)
+    return dispatched !== null
+  }
+
+  #deliver(effect: DispatchEffect, startedNs: number): void {
+    const consumer = this.consumers.get(effect.consumer)!
+    const { layout } = consumer.contract
+    try {
+      const bytes = this.#assembler.write(effect, layout, consumer.connection.channel)
+      this.#parts.stats.assembly.record(this.now() - startedNs)
+      this.#parts.stats.bytes += bytes
+    } catch (error) {
+      if (!(error instanceof FabricError)) throw error
+      // The ring is lost: the consumer goes, and this batch comes back with its other work.
+      setImmediate(() => consumer.connection.fail(error))
+    }
+    const tail = this.consumers.size * (this.#parts.channelDepth + 1)
+    this.#parts.stats.recordDispatch(effect, layout === 'padded', tail)
+    this.#countItems(effect, startedNs)
+  }
+
+  #countItems(effect: DispatchEffect, now: number): void {
+    const { items } = this.#parts.core
+    let job: Job | null = null
+    for (let row = 0; row < effect.size; row++) {
+      const slot = effect.items[row]
+      this.#parts.stats.queueSeconds.record((now - items.acceptedAt(slot)) / 1e9)
+      const number = items.job(slot)
+      if (job !== null && job.number === number) continue
+      job = this.#parts.jobs.byNumber(number)
+      job.countBatch(effect.batch, now)
+    }
+  }
+
+  #apply(effects: readonly Effect[]): void {
+    const { story, jobs } = this.#parts
+    for (const effect of effects) {
+      switch (effect.type) {
+        case 'submitted':
+          this.#submitted = effect
+          break
+        case 'registered':
+        case 'registerRefused':
+          this.#registered = effect
+          break
+        case 'settle':
+          this.#settlement.apply(effect, effect.batch === null ? null : this.#message)
+          break
+        case 'close':
+          this.#closeConsumer(effect.consumer, effect.cause)
+          break
+        case 'jobEnded':
+          this.#endJob(jobs.byNumber(effect.job))
+          break
+        default:
+          story.tell(effect, this.consumers)
+      }
+    }
+  }
+
+  #endJob(job: Job): void {
+    job.state = 'ended'
+    job.endedNs = this.now()
+    job.wake()
+    this.#parts.story.jobEnded(job, this.now())
+  }
+
+  #closeConsumer(number: number, cause: DeathCause): void {
+    const consumer = this.consumers.get(number)
+    if (consumer === undefined) return
+    const message =
+      cause === 'lease_max'
+        ? 'a batch was held longer than leaseMaxMs'
+        : 'no renewal within leaseTimeoutMs'
+    consumer.connection.fail(new FabricError('FABRIC_LEASE_EXPIRED', message), cause)
+  }
+
+  #pumpSoon(): void {
+    if (this.#pumpScheduled) return
+    this.#pumpScheduled = true
+    setImmediate(() => {
+      this.#pumpScheduled = false
+      this.#guarded(() => this.#pump())
+    })
+  }
+
+  /** Keeps one timer, which may fire early but never late. */
+  #armTimer(): void {
+    const at = this.#parts.core.nextTimerAt()
+    if (this.#stopped || at >= this.#timerAt) return
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timerAt = at
+    const delayMs = Math.ceil((at - this.now()) / NS_PER_MS)
+    this.#timer = setTimeout(
+      () => this.#guarded(() => this.#tick()),
+      Math.min(Math.max(0, delayMs), TIMER_MS_MAX),
+    )
+  }
+
+  #tick(): void {
+    this.#timer = null
+    this.#timerAt = Number.POSITIVE_INFINITY
+    this.#step({ type: 'tick' })
+    this.#pump()
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#parts.onBug(error)
+    }
+  }
+}

@@ -1,0 +1,55 @@
+// The routes of jobs: create, list, look at, end their input, delete when ended.
+import { FabricError, INT32_MAX, type JobInfo } from '@fabric/protocol'
+import type { FastifyInstance } from 'fastify'
+import type { Job, JobTable } from '../jobs.js'
+import { readObject } from './query.js'
+
+export interface JobActions {
+  readonly jobs: JobTable
+  /** @throws FabricError FABRIC_DRAINING, FABRIC_ID_CONFLICT, FABRIC_JOB_LIMIT */
+  createJob(id: string | undefined, model: number | null): Job
+  flushJob(job: Job): void
+  deleteJob(job: Job): void
+  jobInfo(job: Job): JobInfo
+  jobInfos(): readonly JobInfo[]
+}
+
+export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
+  const { jobs } = actions
+  type ById = { Params: { id: string } }
+
+  app.post('/v1/jobs', async (request, reply) => {
+    const { id, model = null } = readObject(request.body, ['id', 'model'])
+    if (id !== undefined && typeof id !== 'string')
+      throw new FabricError('FABRIC_BAD_REQUEST', 'a job id is a string', { field: 'id' })
+    if (model !== null && !(Number.isInteger(model) && inRange(model as number)))
+      throw new FabricError('FABRIC_MODEL_UNKNOWN', 'a model is an integer from 0 to 2147483647', {
+        field: 'model',
+      })
+    // The same job again is the same answer: a producer that lost the first one may ask anew.
+    const known = id === undefined ? undefined : jobs.find(id)
+    if (known !== undefined && known.model === model) return reply.code(200).send(actions.jobInfo(known))
+    return reply.code(201).send(actions.jobInfo(actions.createJob(id, model as number | null)))
+  })
+
+  app.get('/v1/jobs', async () => ({ jobs: actions.jobInfos() }))
+
+  app.get<ById>('/v1/jobs/:id', async (request) => actions.jobInfo(jobs.get(request.params.id)))
+
+  app.post<ById>('/v1/jobs/:id/flush', async (request) => {
+    readObject(request.body, [])
+    const job = jobs.get(request.params.id)
+    actions.flushJob(job)
+    return actions.jobInfo(job)
+  })
+
+  app.delete<ById>('/v1/jobs/:id', async (request, reply) => {
+    const job = jobs.get(request.params.id)
+    if (job.state !== 'ended')
+      throw new FabricError('FABRIC_JOB_ACTIVE', `job ${job.id} is ${job.state}, not ended`)
+    actions.deleteJob(job)
+    return reply.code(204).send()
+  })
+}
+
+const inRange = (model: number) => model >= 0 && model <= INT32_MAX

@@ -1,0 +1,148 @@
+// The jobs that producers know by name and the core by number: what was accepted, how it ended,
+// and the log of results. The engine changes them; the HTTP routes read them.
+import { randomUUID } from 'node:crypto'
+import { FabricError, type JobInfo } from '@fabric/protocol'
+import type { SettledStatus } from './core/types.js'
+import type { ResultLog } from './results/log.js'
+import type { ResultStore } from './results/store.js'
+
+export const DEFAULT_JOB = 'default'
+const JOB_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
+
+export class Job {
+  readonly createdAt = new Date()
+  state: JobInfo['state'] = 'open'
+  accepted = 0
+  /** Batches that held an item of it. */
+  batches = 0
+  #lastBatch = 0
+  firstDispatchNs: number | null = null
+  /** On the engine's clock; resultsTtlMs counts from here. */
+  endedNs: number | null = null
+  readonly settled: Record<SettledStatus, number> = {
+    completed: 0,
+    failed: 0,
+    expired: 0,
+    cancelled: 0,
+    quarantined: 0,
+  }
+  deleted = false
+  #waiters: (() => void)[] = []
+
+  constructor(
+    readonly number: number,
+    readonly id: string,
+    readonly model: number | null,
+    readonly results: ResultLog,
+  ) {}
+
+  get settledItems(): number {
+    const { completed, failed, expired, cancelled, quarantined } = this.settled
+    return completed + failed + expired + cancelled + quarantined
+  }
+
+  /** Resolves at the next result, end or deletion of the job. */
+  changed(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiters.push(resolve)
+    })
+  }
+
+  wake(): void {
+    const waiters = this.#waiters
+    this.#waiters = []
+    for (const resolve of waiters) resolve()
+  }
+
+  /** New items: its input goes on. */
+  reopen(accepted: number): void {
+    this.accepted += accepted
+    this.state = 'open'
+    this.endedNs = null
+  }
+
+  countBatch(batch: number, now: number): void {
+    if (batch === this.#lastBatch) return
+    this.#lastBatch = batch
+    this.batches += 1
+    this.firstDispatchNs ??= now
+  }
+
+  /** @param leased items that consumers hold, which the core knows. */
+  info(leased: number): JobInfo {
+    return {
+      id: this.id,
+      model: this.model,
+      createdAt: this.createdAt.toISOString(),
+      state: this.state,
+      accepted: this.accepted,
+      settled: { ...this.settled },
+      waiting: this.accepted - this.settledItems - leased,
+      leased,
+      unreadResultBytes: this.results.unreadBytes,
+    }
+  }
+}
+
+export class JobTable {
+  readonly #byId = new Map<string, Job>()
+  readonly #byNumber = new Map<number, Job>()
+  #nextNumber = 0
+
+  constructor(
+    readonly results: ResultStore,
+    readonly maxJobs: number,
+  ) {}
+
+  /** @throws FabricError when the id is malformed, used, or the table is full. */
+  create(id: string = randomUUID(), model: number | null = null): Job {
+    if (!JOB_ID.test(id))
+      throw new FabricError(
+        'FABRIC_BAD_REQUEST',
+        'a job id is 1 to 128 of letters, digits, ".", "_" and "-", a letter or digit first',
+        { field: 'id' },
+      )
+    if (this.#byId.has(id))
+      throw new FabricError('FABRIC_ID_CONFLICT', `job ${id} exists`, { field: 'id' })
+    if (this.#byId.size >= this.maxJobs)
+      throw new FabricError('FABRIC_JOB_LIMIT', `${this.maxJobs} jobs are known (maxJobs)`)
+    const job = new Job(this.#nextNumber++, id, model, this.results.create())
+    this.#byId.set(id, job)
+    this.#byNumber.set(job.number, job)
+    return job
+  }
+
+  find(id: string): Job | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** @throws FabricError FABRIC_NOT_FOUND */
+  get(id: string): Job {
+    const job = this.#byId.get(id)
+    if (job === undefined)
+      throw new FabricError('FABRIC_NOT_FOUND', `no job ${JSON.stringify(id)}`, { field: 'job' })
+    return job
+  }
+
+  byNumber(number: number): Job {
+    const job = this.#byNumber.get(number)
+    if (job === undefined) throw new Error(`bug: the core knows job ${number}, the table does not`)
+    return job
+  }
+
+  delete(job: Job): void {
+    job.deleted = true
+    this.#byId.delete(job.id)
+    this.#byNumber.delete(job.number)
+    this.results.delete(job.results)
+    job.wake()
+  }
+
+  [Symbol.iterator](): IterableIterator<Job> {
+    return this.#byId.values()
+  }
+
+  get size(): number {
+    return this.#byId.size
+  }
+}

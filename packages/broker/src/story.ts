@@ -1,0 +1,121 @@
+// The log lines that tell the story of a run: what the broker promises, who came and went and why,
+// when the gate opened, how the tail was drained. One line each, with the numbers beside the words.
+import type { Logger } from 'pino'
+import type { Effect } from './core/types.js'
+import type { Consumer } from './engine.js'
+import type { Job } from './jobs.js'
+
+const seconds = (ns: number) => Math.round(ns / 1e6) / 1e3
+
+export class Story {
+  constructor(readonly log: Logger) {}
+
+  started(where: { socketPath: string; httpUrl: string }): void {
+    this.log.info(
+      { ...where, storage: 'memory', durable: false },
+      'started; storage: memory, not durable: what waits is lost when this process ends',
+    )
+  }
+
+  registered(consumer: Consumer, warnings: readonly string[]): void {
+    const { name, contract, transportReason, pid, uid, host, connection } = consumer
+    const { transport } = connection.channel
+    const ring = connection.channel.ring()
+    this.log.info(
+      {
+        consumer: name,
+        contract,
+        transport,
+        reason: transportReason,
+        ringBytes: ring?.capacityBytes,
+        pageSizeBytes: ring?.pageSizeBytes,
+        pid,
+        uid,
+        host,
+      },
+      `consumer ${name} registered; batches go by ${transport} (${transportReason})`,
+    )
+    for (const warning of warnings) this.log.warn({ consumer: name }, warning)
+  }
+
+  jobEnded(job: Job, now: number): void {
+    const items = job.settledItems
+    const lasted = job.firstDispatchNs === null ? 0 : seconds(now - job.firstDispatchNs)
+    this.log.info(
+      { job: job.id, items, batches: job.batches, seconds: lasted, settled: job.settled },
+      `job ${job.id} ended: ${items} items in ${job.batches} batches, ${lasted} s`,
+    )
+  }
+
+  draining(left: { waiting: number; leased: number }): void {
+    this.log.info(left, 'draining: nothing new is accepted or dispatched')
+  }
+
+  drained(left: { waiting: number; leased: number }): void {
+    if (left.waiting + left.leased === 0) this.log.info(left, 'drained')
+    else this.log.warn(left, `drained; ${left.waiting + left.leased} items are lost with this process`)
+  }
+
+  tell(effect: Effect, consumers: ReadonlyMap<number, Consumer>): void {
+    switch (effect.type) {
+      case 'gate':
+        this.log.info(
+          { reason: effect.reason, heldSeconds: seconds(effect.heldNs) },
+          `gate opened after ${seconds(effect.heldNs)} s because of ${effect.reason}`,
+        )
+        break
+      case 'activate':
+        this.log.debug(
+          { model: effect.model, paddedLength: effect.paddedLength },
+          'lane became active',
+        )
+        break
+      case 'cleanup':
+        this.#cleanup(effect)
+        break
+      case 'dead':
+        this.#dead(effect, consumers.get(effect.consumer))
+        break
+      case 'reclaim':
+        this.log.info(
+          {
+            consumer: consumers.get(effect.consumer)?.name,
+            batches: effect.batches.length,
+            items: effect.items,
+          },
+          `reclaimed ${effect.items} items`,
+        )
+        break
+      case 'late':
+        this.log.debug(
+          {
+            consumer: consumers.get(effect.consumer)?.name,
+            batch: effect.batch,
+            items: effect.items,
+            code: effect.unknownLease ? 'FABRIC_LEASE_UNKNOWN' : undefined,
+          },
+          'late results were dropped',
+        )
+        break
+      default:
+    }
+  }
+
+  #cleanup(effect: Extract<Effect, { type: 'cleanup' }>): void {
+    const { model, state, batches, items, ns } = effect
+    if (state === 'begin') this.log.info({ model }, `cleanup of model ${model} began`)
+    else
+      this.log.info(
+        { model, batches, items, seconds: seconds(ns) },
+        `cleanup of model ${model} ended after ${batches} batches`,
+      )
+  }
+
+  #dead(effect: Extract<Effect, { type: 'dead' }>, consumer: Consumer | undefined): void {
+    const name = consumer?.name ?? String(effect.consumer)
+    if (consumer?.connection.saidBye === true)
+      this.log.info({ consumer: name }, `consumer ${name} left`)
+    else
+      this.log.warn({ consumer: name, cause: effect.cause }, `consumer ${name} died: ${effect.cause}`)
+  }
+}
