@@ -28,6 +28,8 @@ export class Arena {
   private readonly freeRows: number[] = []
   private readonly spareBuffers: ArrayBuffer[] = []
   private filling: Segment
+  /** Where the record claimed last begins in its segment. */
+  claimedAt = 0
 
   constructor() {
     this.filling = this.openSegment(SEGMENT_BYTES)
@@ -44,10 +46,11 @@ export class Arena {
     return this.segments[row]!
   }
 
-  /** A segment with room for a record; the record begins at its `usedBytes` before the call. */
+  /** Room for a record of the segment returned, at `claimedAt`. */
   claim(byteLength: number): Segment {
     const rounded = (byteLength + 3) & ~3
     const segment = rounded > SEGMENT_BYTES ? this.openSegment(rounded) : this.fillable(rounded)
+    this.claimedAt = segment.usedBytes
     segment.usedBytes += rounded
     segment.live++
     return segment
@@ -82,6 +85,7 @@ export class Arena {
     this.segments[segment.row] = null
     this.freeRows.push(segment.row)
     const keep = segment.buffer.byteLength === SEGMENT_BYTES
-    if (keep && this.spareBuffers.length < SPARE_SEGMENTS_MAX) this.spareBuffers.push(segment.buffer)
+    if (keep && this.spareBuffers.length < SPARE_SEGMENTS_MAX)
+      this.spareBuffers.push(segment.buffer)
   }
 }

@@ -86,7 +86,10 @@ export class Heap {
     for (;;) {
       let child = place * 2 + 1
       if (child >= this.order.length) break
-      if (child + 1 < this.order.length && this.isBefore(this.order[child + 1], this.order[child])) {
+      if (
+        child + 1 < this.order.length &&
+        this.isBefore(this.order[child + 1], this.order[child])
+      ) {
         child++
       }
       if (!this.isBefore(this.order[child], handle)) break

@@ -100,8 +100,14 @@ export class IdIndex {
     let ones = 0
     for (let at = 0; at < bucket.capacity; at++) ones += (bucket.high[at] >>> bit) & 1
     const capacity = (count: number) =>
-      Math.max(BUCKET_CAPACITY_MIN, Math.min(BUCKET_CAPACITY_MAX, Math.ceil((count + 1) / LOAD_GROWN)))
-    const halves = [new Bucket(depth, capacity(bucket.count - ones)), new Bucket(depth, capacity(ones))]
+      Math.max(
+        BUCKET_CAPACITY_MIN,
+        Math.min(BUCKET_CAPACITY_MAX, Math.ceil((count + 1) / LOAD_GROWN)),
+      )
+    const halves = [
+      new Bucket(depth, capacity(bucket.count - ones)),
+      new Bucket(depth, capacity(ones)),
+    ]
     for (let at = 0; at < bucket.capacity; at++) {
       if (bucket.high[at] !== 0 || bucket.low[at] !== 0) {
         halves[(bucket.high[at] >>> bit) & 1].put(bucket.high[at], bucket.low[at], bucket.body[at])

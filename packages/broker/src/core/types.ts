@@ -96,7 +96,12 @@ export type CoreEvent =
   /** The job's reader has taken this many bytes of results (S34). */
   | { readonly type: 'resultsRead'; readonly job: number; readonly bytes: number }
   | { readonly type: 'resultsStored'; readonly job: number; readonly bytes: number }
-  | { readonly type: 'register'; readonly consumer: number; readonly name: string; readonly contract: Contract }
+  | {
+      readonly type: 'register'
+      readonly consumer: number
+      readonly name: string
+      readonly contract: Contract
+    }
   | { readonly type: 'renew'; readonly consumer: number }
   /** The consumer has started on a batch of its channel. */
   | { readonly type: 'taken'; readonly consumer: number; readonly batch: number }
@@ -183,12 +188,30 @@ export type Effect =
     }
   | { readonly type: 'batchDone'; readonly consumer: number; readonly batch: number }
   /** Results dropped because their item had ended, or their lease is unknown (S26). */
-  | { readonly type: 'late'; readonly consumer: number; readonly batch: number; readonly items: number; readonly unknownLease: boolean }
+  | {
+      readonly type: 'late'
+      readonly consumer: number
+      readonly batch: number
+      readonly items: number
+      readonly unknownLease: boolean
+    }
   | { readonly type: 'dead'; readonly consumer: number; readonly cause: DeathCause }
-  | { readonly type: 'reclaim'; readonly consumer: number; readonly batches: readonly number[]; readonly items: number }
+  | {
+      readonly type: 'reclaim'
+      readonly consumer: number
+      readonly batches: readonly number[]
+      readonly items: number
+    }
   /** The shell must close this connection: its leases are gone (S24). */
   | { readonly type: 'close'; readonly consumer: number; readonly cause: DeathCause }
-  | { readonly type: 'cleanup'; readonly model: number; readonly state: 'begin' | 'end'; readonly batches: number; readonly items: number; readonly ns: number }
+  | {
+      readonly type: 'cleanup'
+      readonly model: number
+      readonly state: 'begin' | 'end'
+      readonly batches: number
+      readonly items: number
+      readonly ns: number
+    }
   /** The job is flushed and all its items have ended. */
   | { readonly type: 'jobEnded'; readonly job: number }
 

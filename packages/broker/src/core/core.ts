@@ -1,0 +1,148 @@
+// The scheduling core: (state, event, now) to effects, and no other way in.
+//
+// A shell owns the clock, the sockets and the bytes; it calls `step` with what happened, then with
+// `dispatch` until no dispatch effect comes back, and does what the effects say. The same events at
+// the same times give the same effects, byte for byte.
+
+import { deleteJob } from './cancel.js'
+import { endFinishedCleanups, onCleanupIdle } from './cleanup.js'
+import { type Consumer, onRenewalLate, refresh, register, renew } from './consumers.js'
+import { countsOf } from './counts.js'
+import { dispatch } from './dispatch.js'
+import { openGateIfDue } from './gate.js'
+import { resultsRead, resultsStored } from './holds.js'
+import { itemView } from './item-view.js'
+import { createJob, flush, tellEndedJobs } from './jobs.js'
+import { onLaneIdle } from './lanes.js'
+import { onResults, onTaken } from './leases.js'
+import { die, drain, onLateTimer, onLeaseMax } from './reclaim.js'
+import { onRetryDue } from './retry.js'
+import { freeEnded } from './settle.js'
+import { State } from './state.js'
+import { onIdTimer, submit } from './submit.js'
+import {
+  TIMER_CLEANUP_IDLE,
+  TIMER_GATE,
+  TIMER_JOB_IDS,
+  TIMER_LANE_IDLE,
+  TIMER_LATE,
+  TIMER_LEASE_MAX,
+  TIMER_RENEWAL,
+  TIMER_RETRY,
+} from './timers.js'
+import {
+  CoreBug,
+  type CoreConfig,
+  type CoreCounts,
+  type CoreEvent,
+  type Effect,
+  type ItemView,
+} from './types.js'
+
+export class Core {
+  readonly items: ItemView
+  private readonly state: State
+
+  constructor(config: CoreConfig) {
+    this.state = new State(config)
+    this.items = itemView(this.state)
+    createJob(this.state, 0)
+  }
+
+  /** The answer belongs to the caller; slots in it are valid as the effects say. */
+  step(event: CoreEvent, now: number): readonly Effect[] {
+    const { state } = this
+    if (!Number.isSafeInteger(now) || now < state.now) {
+      throw new CoreBug(`time ${now} after ${state.now}`)
+    }
+    state.now = now
+    state.effects = []
+    freeEnded(state)
+    handle(state, event)
+    if (event.type !== 'dispatch') openGateIfDue(state)
+    endFinishedCleanups(state)
+    tellEndedJobs(state)
+    return state.effects
+  }
+
+  /** When the next `tick` has something to do; Infinity when nothing waits for a time. */
+  nextTimerAt(): number {
+    return this.state.timers.nextAt()
+  }
+
+  counts(): CoreCounts {
+    return countsOf(this.state)
+  }
+}
+
+type Handler<T extends CoreEvent['type']> = (
+  state: State,
+  event: Extract<CoreEvent, { type: T }>,
+) => void
+
+const handlers: { readonly [T in CoreEvent['type']]: Handler<T> } = {
+  createJob: (state, event) => createJob(state, event.job),
+  deleteJob: (state, event) => deleteJob(state, event.job),
+  submit: (state, event) => submit(state, event.block),
+  flush: (state, event) => flush(state, event.job),
+  resultsRead: (state, event) => resultsRead(state, event.job, event.bytes),
+  resultsStored: (state, event) => resultsStored(state, event.job, event.bytes),
+  register: (state, event) => register(state, event.consumer, event.name, event.contract),
+  results: (state, event) => onResults(state, event),
+  renew: (state, event) => ofConsumer(state, event.consumer, renew),
+  taken: (state, event) =>
+    ofConsumer(state, event.consumer, (_, consumer) => onTaken(state, consumer, event.batch)),
+  drain: (state, event) => ofConsumer(state, event.consumer, drain),
+  disconnect: (state, event) =>
+    ofConsumer(state, event.consumer, (_, consumer) => die(state, consumer, event.cause)),
+  room: (state, event) =>
+    ofConsumer(state, event.consumer, (_, consumer) => setRoom(state, consumer, event.hasRoom)),
+  tick: (state) => tick(state),
+  dispatch: (state) => dispatch(state),
+}
+
+function handle(state: State, event: CoreEvent): void {
+  const handler = handlers[event.type] as Handler<CoreEvent['type']> | undefined
+  if (handler === undefined) throw new CoreBug(`unknown event ${String(event.type)}`)
+  handler(state, event)
+}
+
+/** News of a consumer that the core has let go may still be under way: they are ignored. */
+function ofConsumer(
+  state: State,
+  id: number,
+  act: (state: State, consumer: Consumer) => void,
+): void {
+  const consumer = state.consumers.get(id)
+  if (consumer !== undefined) act(state, consumer)
+}
+
+function setRoom(state: State, consumer: Consumer, hasRoom: boolean): void {
+  consumer.hasRoom = hasRoom
+  refresh(state, consumer)
+}
+
+/** Fires every timer that is due, earliest first. */
+function tick(state: State): void {
+  const { timers, now } = state
+  for (let timer = timers.takeDue(now); timer >= 0; timer = timers.takeDue(now)) {
+    timerHandlers[timers.kind(timer)](state, timers.ref(timer))
+  }
+}
+
+/** By timer kind. */
+const timerHandlers: Readonly<Record<number, (state: State, ref: number) => void>> = {
+  [TIMER_GATE]: () => {}, // the gate is looked at after every step
+  [TIMER_LANE_IDLE]: onLaneIdle,
+  [TIMER_CLEANUP_IDLE]: onCleanupIdle,
+  [TIMER_RENEWAL]: onRenewalTimer,
+  [TIMER_LEASE_MAX]: onLeaseMax,
+  [TIMER_LATE]: onLateTimer,
+  [TIMER_RETRY]: onRetryDue,
+  [TIMER_JOB_IDS]: onIdTimer,
+}
+
+function onRenewalTimer(state: State, id: number): void {
+  const consumer = state.consumers.get(id)!
+  if (onRenewalLate(state, consumer)) die(state, consumer, 'lease_timeout')
+}

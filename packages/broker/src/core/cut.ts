@@ -1,0 +1,41 @@
+// One item cut out of a submission's flat columns.
+
+import { CoreBug, type SubmitBlock } from './types.js'
+
+/** Where the parts of one item lie in the block's columns. Moved along, never made per item. */
+export class Cut {
+  model = 0
+  length = 0
+  tokensFrom = 0
+  tokensTo = 0
+  idFrom = 0
+  idTo = 0
+  payloadFrom = 0
+  payloadTo = 0
+
+  constructor(readonly block: SubmitBlock) {}
+
+  next(at: number): void {
+    const { block } = this
+    this.model = block.model[at]
+    this.length = block.lengths[at]
+    if (this.length < 1) throw new CoreBug(`item ${at} of a block has length ${this.length}`)
+    this.idFrom = this.idTo
+    this.idTo = block.idEnds[at]
+    this.payloadFrom = this.payloadTo
+    if (block.payloadEnds !== null) this.payloadTo = block.payloadEnds[at]
+    this.tokensFrom = this.tokensTo
+    if (this.payloadTo === this.payloadFrom) this.tokensTo += this.length
+    if (this.tokensTo > block.tokens.length || this.idTo > block.ids.length) {
+      throw new CoreBug(`a block ends before its item ${at}`)
+    }
+  }
+
+  get idBytes(): number {
+    return this.idTo - this.idFrom
+  }
+
+  get payloadBytes(): number {
+    return this.payloadTo - this.payloadFrom
+  }
+}

@@ -1,0 +1,110 @@
+// One dispatch step: whom to serve, with what, and what is remembered of it (S11, S12, S22).
+
+import { beginCleanups } from './cleanup.js'
+import { beginDispatching, type Consumer, refresh, waitAnew } from './consumers.js'
+import type { ContractClass } from './contracts.js'
+import { lease } from './leases.js'
+import { noteDrained } from './limits.js'
+import { type Packing, pack } from './packer.js'
+import { type Choice, choose, firstInLine, inLine, isServedBefore } from './ready.js'
+import type { State } from './state.js'
+
+interface Service {
+  readonly consumer: Consumer
+  readonly choice: Choice
+}
+
+/** Decides at most one batch. When nothing is ready, a model may enter cleanup, and then it is. */
+export function dispatch(state: State): void {
+  if (!state.gate.open) return
+  for (;;) {
+    const service = nextService(state)
+    if (service !== null) {
+      serve(state, service)
+      return
+    }
+    if (!beginCleanups(state)) return
+  }
+}
+
+/** The first consumer in line for whom something is ready (S11). */
+function nextService(state: State): Service | null {
+  let best: ContractClass | null = null
+  let choice: Choice | null = null
+  for (const cls of state.freeClasses) {
+    const row = inLine(cls).top()
+    if (row < 0) continue
+    if (best !== null && !isServedBefore(cls, row, best, inLine(best).top())) continue
+    const found = choose(state, cls, areLanesAllowed(state, cls))
+    if (found === null) continue
+    best = cls
+    choice = found
+  }
+  if (best === null || choice === null) return null
+  return { consumer: state.consumerRows[inLine(best).top()]!, choice }
+}
+
+/** Plain rule: only the first waiting consumer's ready size counts. The tail is not bound by it. */
+function areLanesAllowed(state: State, cls: ContractClass): boolean {
+  return state.config.serve === 'next' || firstInLine(cls.model) === cls
+}
+
+function serve(state: State, { consumer, choice }: Service): void {
+  const { model, cls } = consumer
+  const inCleanup = model.cleanup.active
+  const packing = pack(state, cls, choice)
+  const normal = choice.work === 'lane'
+  beginDispatching(state, model)
+  const batch = lease(state, consumer, packing.slots)
+  waitAnew(state, consumer)
+  refresh(state, consumer)
+  model.aloneServedLast = choice.work === 'alone'
+  if (normal) model.cursor = choice.key
+  model.cleanup.idleSince = -1
+  countBatch(state, consumer, packing, inCleanup)
+  state.effects.push({
+    type: 'dispatch',
+    batch: batch.number,
+    consumer: consumer.id,
+    model: model.id,
+    items: batch.items,
+    size: batch.items.length,
+    paddedLength: packing.paddedLength,
+    actualTokens: packing.actualTokens,
+    budgetTokens: packing.slots.length * packing.paddedLength,
+    fill: (packing.slots.length * packing.paddedLength) / cls.contract.tokens,
+    closedBy: packing.closedBy(),
+    source: packing.source!,
+    sources: packing.sources,
+    cleanup: inCleanup,
+    normal,
+    attempt: highestDeliveries(state, packing) + 1,
+  })
+}
+
+function countBatch(state: State, consumer: Consumer, packing: Packing, inCleanup: boolean): void {
+  const size = packing.slots.length
+  const { cleanup } = consumer.model
+  if (packing.closedBy() === 'alone') state.aloneBatches++
+  if (inCleanup) {
+    cleanup.batches++
+    cleanup.items += size
+    state.cleanupTotals.batches++
+    state.cleanupTotals.items += size
+  }
+  const switched = consumer.batches > 0 && consumer.lastPaddedLength !== packing.paddedLength
+  if (switched) consumer.shapeSwitches++
+  consumer.lastPaddedLength = packing.paddedLength
+  consumer.batches++
+  consumer.items += size
+  noteDrained(state, size, packing.actualTokens)
+}
+
+function highestDeliveries(state: State, packing: Packing): number {
+  let highest = 0
+  for (const slot of packing.slots) {
+    const deliveries = state.items.deliveries.get(slot)
+    if (deliveries > highest) highest = deliveries
+  }
+  return highest
+}

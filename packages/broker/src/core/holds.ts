@@ -1,0 +1,70 @@
+// A job whose results nobody reads: it takes no new items, and its waiting ones are not ready (S34).
+//
+// They are moved aside, in their order. That costs a walk over the queues of the job's models, so a
+// hold ends only when half of the limit is free: otherwise a slow reader would cause one walk per
+// batch.
+
+import { type Job, jobOfItem } from './jobs.js'
+import type { Queue } from './queue.js'
+import type { State } from './state.js'
+import { count, queueItem, queueReclaimed, withdraw } from './waiting.js'
+
+export function resultsStored(state: State, id: number, bytes: number): void {
+  changeUnread(state, id, bytes)
+}
+
+export function resultsRead(state: State, id: number, bytes: number): void {
+  changeUnread(state, id, -bytes)
+}
+
+function changeUnread(state: State, id: number, bytes: number): void {
+  // The job may have been deleted while its last results were on their way to storage.
+  const job = state.jobs.get(id)
+  if (job === undefined) return
+  const { maxUnreadResultBytes } = state.config
+  job.unreadResultBytes = Math.max(0, job.unreadResultBytes + bytes)
+  if (!job.onHold && job.unreadResultBytes > maxUnreadResultBytes) hold(state, job)
+  if (job.onHold && job.unreadResultBytes <= maxUnreadResultBytes / 2) release(state, job)
+}
+
+function hold(state: State, job: Job): void {
+  job.onHold = true
+  for (const backlog of job.backlogs.values()) {
+    const model = state.models.get(backlog.model)
+    if (backlog.items === 0 || model === undefined) continue
+    for (const shape of [...model.shapes.values()]) {
+      moveAside(state, job, shape.reclaimed, queueReclaimed)
+      moveAside(state, job, shape.queue, queueItem)
+    }
+  }
+}
+
+/** `requeue` puts an item of a job on hold into the hold. */
+function moveAside(
+  state: State,
+  job: Job,
+  queue: Queue,
+  requeue: (state: State, slot: number) => void,
+): void {
+  for (let slot = queue.head; slot >= 0; ) {
+    const next = state.items.next.get(slot)
+    if (jobOfItem(state, slot) === job) {
+      withdraw(state, slot)
+      requeue(state, slot)
+    }
+    slot = next
+  }
+}
+
+function release(state: State, job: Job): void {
+  job.onHold = false
+  while (job.heldReclaimed.count > 0) moveBack(state, job.heldReclaimed, queueReclaimed)
+  while (job.held.count > 0) moveBack(state, job.held, queueItem)
+}
+
+function moveBack(state: State, queue: Queue, requeue: (state: State, slot: number) => void): void {
+  const slot = queue.head
+  queue.remove(state.items, slot)
+  count(state.tiers.held, state, slot, -1)
+  requeue(state, slot)
+}

@@ -1,0 +1,177 @@
+// The item table: one row of columns per unsettled item, 56 bytes, and its bytes in the arena.
+//
+// Rows (slots) are used anew, lowest chunk first, so that the table shrinks after a burst; the
+// sequence number of an item is never used again and tells one tenant of a slot from the next (S26).
+
+import { Arena } from './arena.js'
+import { CHUNK_ROWS, CHUNK_SHIFT, Float64Column, Int32Column, Uint8Column } from './columns.js'
+import type { Cut } from './cut.js'
+
+export const ITEM_FREE = 0
+export const ITEM_QUEUED = 1 // in its shape's queue: staging or lane
+export const ITEM_RECLAIMED = 2
+export const ITEM_RETRYING = 3
+export const ITEM_HELD = 4 // its job is on hold (S34)
+export const ITEM_HELD_RECLAIMED = 5
+export const ITEM_LEASED = 6
+export const ITEM_ENDED = 7 // settled in this step, the row is freed by the next
+
+export class Items {
+  readonly sequence = new Float64Column()
+  readonly acceptedAt = new Float64Column()
+  /** Waiting: neighbours in a queue. Retrying: `next` is the timer. Leased: batch row and index. */
+  readonly next = new Int32Column()
+  readonly previous = new Int32Column()
+  readonly length = new Int32Column()
+  readonly shape = new Int32Column()
+  readonly job = new Int32Column()
+  readonly segment = new Int32Column()
+  readonly offset = new Int32Column()
+  readonly idBytes = new Int32Column()
+  readonly payloadBytes = new Int32Column()
+  readonly state = new Uint8Column()
+  readonly attempts = new Uint8Column()
+  readonly deliveries = new Uint8Column()
+  /** Times it came back by retry or nack: what its delay doubles with (S28). */
+  readonly returns = new Uint8Column()
+  readonly arena = new Arena()
+
+  private readonly columns = [
+    this.sequence,
+    this.acceptedAt,
+    this.next,
+    this.previous,
+    this.length,
+    this.shape,
+    this.job,
+    this.segment,
+    this.offset,
+    this.idBytes,
+    this.payloadBytes,
+    this.state,
+    this.attempts,
+    this.deliveries,
+    this.returns,
+  ]
+  private readonly chunks: (Chunk | null)[] = []
+  /** No chunk below this one has a free row. */
+  private lowestOpen = 0
+  /** One chunk without items is kept, so that a queue at a chunk's edge does not allocate. */
+  private spareChunk = -1
+  lastSequence = 0
+
+  alloc(): number {
+    let index = this.lowestOpen
+    while (index < this.chunks.length && this.chunks[index]?.isFull() === true) index++
+    this.lowestOpen = index
+    const chunk = this.chunks[index] ?? this.openChunk(index)
+    if (index === this.spareChunk) this.spareChunk = -1
+    chunk.live++
+    const slot = chunk.freeHead >= 0 ? chunk.freeHead : index * CHUNK_ROWS + chunk.used++
+    if (slot === chunk.freeHead) chunk.freeHead = this.next.get(slot)
+    this.sequence.set(slot, ++this.lastSequence)
+    this.attempts.set(slot, 0)
+    this.deliveries.set(slot, 0)
+    this.returns.set(slot, 0)
+    return slot
+  }
+
+  /** Copies the item's bytes into the arena: tokens, id, payload. */
+  store(slot: number, cut: Cut): void {
+    const { block } = cut
+    const tokens = cut.tokensTo - cut.tokensFrom
+    const segment = this.arena.claim(tokens * 4 + cut.idBytes + cut.payloadBytes)
+    const offset = this.arena.claimedAt
+    this.segment.set(slot, segment.row)
+    this.offset.set(slot, offset)
+    this.idBytes.set(slot, cut.idBytes)
+    this.payloadBytes.set(slot, cut.payloadBytes)
+    copyWords(block.tokens, cut.tokensFrom, tokens, segment.words, offset >>> 2)
+    copyBytes(block.ids, cut.idFrom, cut.idBytes, segment.bytes, offset + tokens * 4)
+    if (block.payloads === null) return
+    const payloadAt = offset + tokens * 4 + cut.idBytes
+    copyBytes(block.payloads, cut.payloadFrom, cut.payloadBytes, segment.bytes, payloadAt)
+  }
+
+  tokensBytes(slot: number): number {
+    return this.payloadBytes.get(slot) > 0 ? 0 : this.length.get(slot) * 4
+  }
+
+  /** Frees the row and its bytes. */
+  free(slot: number): void {
+    this.arena.release(this.segment.get(slot))
+    this.state.set(slot, ITEM_FREE)
+    const index = slot >>> CHUNK_SHIFT
+    const chunk = this.chunks[index]!
+    this.next.set(slot, chunk.freeHead)
+    chunk.freeHead = slot
+    chunk.live--
+    if (index < this.lowestOpen) this.lowestOpen = index
+    if (chunk.live === 0) this.retire(index)
+  }
+
+  /** Calls `visit` for every row in use, in slot order. Only for what an operator does (S14). */
+  forEach(visit: (slot: number) => void): void {
+    for (let index = 0; index < this.chunks.length; index++) {
+      const used = this.chunks[index]?.used ?? 0
+      for (let row = 0; row < used; row++) {
+        const slot = index * CHUNK_ROWS + row
+        if (this.state.get(slot) !== ITEM_FREE) visit(slot)
+      }
+    }
+  }
+
+  private openChunk(index: number): Chunk {
+    for (const column of this.columns) column.open(index)
+    const chunk = new Chunk()
+    this.chunks[index] = chunk
+    return chunk
+  }
+
+  private retire(index: number): void {
+    if (this.spareChunk < 0) {
+      this.spareChunk = index
+      return
+    }
+    const gone = Math.max(index, this.spareChunk)
+    this.spareChunk = Math.min(index, this.spareChunk)
+    for (const column of this.columns) column.close(gone)
+    this.chunks[gone] = null
+  }
+}
+
+/** Below this a loop is faster than a view, and makes no garbage. */
+const COPY_LOOP_MAX = 256
+
+function copyWords(
+  from: Int32Array,
+  at: number,
+  count: number,
+  to: Int32Array,
+  toAt: number,
+): void {
+  if (count > COPY_LOOP_MAX) to.set(from.subarray(at, at + count), toAt)
+  else for (let i = 0; i < count; i++) to[toAt + i] = from[at + i]
+}
+
+function copyBytes(
+  from: Uint8Array,
+  at: number,
+  count: number,
+  to: Uint8Array,
+  toAt: number,
+): void {
+  if (count > COPY_LOOP_MAX) to.set(from.subarray(at, at + count), toAt)
+  else for (let i = 0; i < count; i++) to[toAt + i] = from[at + i]
+}
+
+class Chunk {
+  live = 0
+  /** Rows that were ever in use: they come before those never touched. */
+  used = 0
+  freeHead = -1
+
+  isFull(): boolean {
+    return this.live === CHUNK_ROWS
+  }
+}

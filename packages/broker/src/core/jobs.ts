@@ -1,0 +1,126 @@
+// Jobs: whose input has ended, what they have waiting, and when they are done (S10, S29, S36).
+
+import { endInput } from './consumers.js'
+import { IdMemory } from './id-memory.js'
+import { Queue } from './queue.js'
+import { type State, touch } from './state.js'
+import { TIMER_JOB_IDS } from './timers.js'
+import { CoreBug, type SettledStatus } from './types.js'
+
+/** Waiting items of one model. */
+interface Backlog {
+  readonly model: number
+  items: number
+}
+
+export class Job {
+  /** Its input has ended, until new items come (S10). */
+  flushed = false
+  /** `jobEnded` was told for this end of input. */
+  endTold = false
+  touched = false
+  accepted = 0
+  waiting = 0
+  leased = 0
+  readonly settled: Record<SettledStatus, number> = {
+    completed: 0,
+    failed: 0,
+    expired: 0,
+    cancelled: 0,
+    quarantined: 0,
+  }
+  /** Every model of which it ever had items. */
+  readonly backlogs = new Map<number, Backlog>()
+  lastBacklog: Backlog | null = null
+  readonly ids = new IdMemory()
+  unreadResultBytes = 0
+  /** Too many of its results are unread: its waiting items stand in these two (S34). */
+  onHold = false
+  readonly held = new Queue()
+  readonly heldReclaimed = new Queue()
+
+  constructor(
+    readonly id: number,
+    readonly row: number,
+    /** When its ids may be forgotten (S36). */
+    readonly idTimer: number,
+  ) {}
+}
+
+export function createJob(state: State, id: number): void {
+  if (state.jobs.has(id)) throw new CoreBug(`job ${id} exists`)
+  const row = state.freeJobRows.pop() ?? state.jobRows.length
+  const job = new Job(id, row, state.timers.open(TIMER_JOB_IDS, row))
+  state.jobs.set(id, job)
+  state.jobRows[row] = job
+}
+
+export function jobById(state: State, id: number): Job {
+  const job = state.jobs.get(id)
+  if (job === undefined) throw new CoreBug(`job ${id} does not exist`)
+  return job
+}
+
+export function jobOfItem(state: State, slot: number): Job {
+  return state.jobRows[state.items.job.get(slot)]!
+}
+
+export function backlogOf(job: Job, model: number): Backlog {
+  // Items of a job come in runs of one model: the last answer is nearly always right.
+  if (job.lastBacklog?.model === model) return job.lastBacklog
+  let backlog = job.backlogs.get(model)
+  if (backlog === undefined) {
+    backlog = { model, items: 0 }
+    job.backlogs.set(model, backlog)
+  }
+  job.lastBacklog = backlog
+  return backlog
+}
+
+/** Ends the input of one job, or of all (S10). */
+export function flush(state: State, id: number | null): void {
+  const jobs = id === null ? [...state.jobs.values()] : [jobById(state, id)]
+  for (const job of jobs) {
+    setFlushed(state, job, true)
+    touchJob(state, job)
+  }
+}
+
+/** A flushed job that gets new items has input again. */
+export function reopenInput(state: State, job: Job): void {
+  setFlushed(state, job, false)
+  job.endTold = false
+}
+
+function setFlushed(state: State, job: Job, flushed: boolean): void {
+  if (job.flushed === flushed) return
+  job.flushed = flushed
+  const sign = flushed ? -1 : 1
+  for (const backlog of job.backlogs.values()) {
+    const model = state.models.get(backlog.model)
+    if (model === undefined) continue
+    model.openItems += sign * backlog.items
+    if (model.served) state.served.openItems += sign * backlog.items
+    if (flushed && model.inputEnded) endInput(state, model)
+    touch(state, model)
+  }
+}
+
+/** Has the end of the step see whether the job is done. */
+export function touchJob(state: State, job: Job): void {
+  if (job.touched) return
+  job.touched = true
+  state.touchedJobs.push(job)
+}
+
+/** Tells the jobs that are flushed and whose items have all ended. */
+export function tellEndedJobs(state: State): void {
+  for (const job of state.touchedJobs) {
+    job.touched = false
+    const done = job.flushed && job.waiting === 0 && job.leased === 0
+    if (!done || job.endTold || state.jobs.get(job.id) !== job) continue
+    job.endTold = true
+    state.effects.push({ type: 'jobEnded', job: job.id })
+  }
+  state.touchedJobs.length = 0
+}

@@ -1,0 +1,116 @@
+// Lanes: the queues of active shapes, what is ready in them, and when they stop (S3, S13, S14).
+//
+// Each contract class keeps the set of its ready lanes. It changes only when a lane's count crosses
+// the class's ready size, so an arrival costs one comparison per class and a search none per lane.
+
+import type { ContractClass } from './contracts.js'
+import type { Model, Shape } from './models.js'
+import { dropShapeIfUnused } from './shapes.js'
+import { NS_PER_MS, type State, touch } from './state.js'
+import { TIMER_LANE_IDLE } from './timers.js'
+
+/** Brings every count up to date after a shape's queue went from `before` items to what it has. */
+export function queueChanged(
+  state: State,
+  shape: Shape,
+  before: number,
+  tokensBefore: number,
+): void {
+  const { model, queue } = shape
+  const items = queue.count - before
+  const tokens = queue.tokens - tokensBefore
+  const tier = shape.active ? state.tiers.lane : state.tiers.staging
+  tier.items += items
+  tier.tokens += tokens
+  model.queueItems += items
+  model.queueTokens += tokens
+  if (model.served) {
+    state.served.queueItems += items
+    state.served.queueTokens += tokens
+  }
+  if (before === 0 && queue.count > 0) model.queued.add(shape.key)
+  if (before > 0 && queue.count === 0) model.queued.remove(shape.key)
+  if (shape.active) laneChanged(state, shape, before)
+  touch(state, model)
+}
+
+function laneChanged(state: State, shape: Shape, before: number): void {
+  const after = shape.queue.count
+  indexLane(shape, before, after)
+  if (before === 0 && after > 0) state.timers.clear(shape.idleTimer)
+  if (before > 0 && after === 0) startIdleTimer(state, shape)
+}
+
+/** A staged shape becomes a lane, its items with it, in their order (S2). */
+export function activateLane(state: State, shape: Shape): void {
+  const { count, tokens } = shape.queue
+  shape.active = true
+  shape.model.lanesActive++
+  state.lanesActive++
+  state.tiers.staging.items -= count
+  state.tiers.staging.tokens -= tokens
+  state.tiers.lane.items += count
+  state.tiers.lane.tokens += tokens
+  shape.idleTimer = state.timers.open(TIMER_LANE_IDLE, shape.row)
+  indexLane(shape, 0, count)
+  state.effects.push({
+    type: 'activate',
+    model: shape.model.id,
+    paddedLength: shape.paddedLength,
+  })
+}
+
+function startIdleTimer(state: State, shape: Shape): void {
+  state.timers.set(shape.idleTimer, state.now + state.config.laneIdleMs * NS_PER_MS)
+}
+
+/** The lane has been empty for laneIdle (S3). */
+export function onLaneIdle(state: State, row: number): void {
+  const shape = state.shapes[row]!
+  state.timers.close(shape.idleTimer)
+  shape.idleTimer = -1
+  shape.active = false
+  shape.model.lanesActive--
+  state.lanesActive--
+  dropShapeIfUnused(state, shape)
+}
+
+function indexLane(shape: Shape, before: number, after: number): void {
+  const { classes } = shape.model
+  const sizes = readySizes(shape)
+  for (let i = 0; i < classes.length; i++) {
+    if (sizes[i] > 0) indexLaneInClass(classes[i], shape.key, sizes[i], before, after)
+  }
+}
+
+function indexLaneInClass(
+  cls: ContractClass,
+  key: number,
+  size: number,
+  before: number,
+  after: number,
+): void {
+  const had = Math.floor(before / size)
+  const has = Math.floor(after / size)
+  cls.fullBatches += has - had
+  if (had === 0 && has > 0) cls.ready.add(key)
+  if (had > 0 && has === 0) cls.ready.remove(key)
+}
+
+/** Indexes all lanes of the model for a class that has just come. */
+export function indexClass(model: Model, cls: ContractClass): void {
+  for (let key = model.queued.next(0); key >= 0; key = model.queued.next(key + 1)) {
+    const shape = model.shapes.get(key)!
+    const size = cls.readySize(key)
+    if (shape.active && size > 0) indexLaneInClass(cls, key, size, 0, shape.queue.count)
+  }
+}
+
+function readySizes(shape: Shape): number[] {
+  const { model } = shape
+  if (shape.readySizesVersion !== model.classesVersion) {
+    shape.readySizes = model.classes.map((cls) => cls.readySize(shape.key))
+    shape.readySizesVersion = model.classesVersion
+  }
+  return shape.readySizes
+}

@@ -1,0 +1,67 @@
+// Limits of the queue, and when to come back (S34).
+
+import { roundUp } from './contracts.js'
+import { ITEM_OVERHEAD_BYTES } from './packer.js'
+import { NS_PER_MS, type State } from './state.js'
+
+const RETRY_AFTER_MIN_MS = 50
+const RETRY_AFTER_MAX_MS = 5000
+/** Told while nothing has been dispatched, so that no rate is known. */
+const RETRY_AFTER_UNKNOWN_MS = 1000
+const DRAIN_WINDOW_NS = 1000 * NS_PER_MS
+/** The widest rounding a contract may ask for. */
+const ROUND_TO_MAX = 64
+
+export function hasRoom(state: State, length: number): boolean {
+  const { waiting, config } = state
+  return waiting.items < config.maxQueuedItems && waiting.tokens + length <= config.maxQueuedTokens
+}
+
+/** Whether an item could never be queued or sent: told so, rather than to come back for ever. */
+export function isTooLarge(
+  state: State,
+  length: number,
+  idBytes: number,
+  payload: number,
+): boolean {
+  const { config } = state
+  const tokenBytes = payload > 0 ? 0 : length * 4
+  if (tokenBytes + idBytes + payload > config.maxItemBytes) return true
+  if (length > config.maxQueuedTokens) return true
+  const inBatch = roundUp(length, ROUND_TO_MAX) * 4 + idBytes + payload + ITEM_OVERHEAD_BYTES
+  return inBatch > config.maxBatchBytes
+}
+
+/** Counts what left the queue, in windows of a second. */
+export function noteDrained(state: State, items: number, tokens: number): void {
+  rollWindow(state)
+  state.drain.items += items
+  state.drain.tokens += tokens
+}
+
+/** When `items` and `tokens` more will have left the queue at the rate of the last windows. */
+export function retryAfterMs(state: State, items: number, tokens: number): number {
+  rollWindow(state)
+  const { drain, config, now } = state
+  const elapsed = now - drain.windowAt + DRAIN_WINDOW_NS
+  const drainedItems = drain.items + drain.lastItems
+  if (drainedItems === 0) return RETRY_AFTER_UNKNOWN_MS
+  const drainedTokens = drain.tokens + drain.lastTokens
+  const share = Math.max(
+    Math.min(items, config.maxQueuedItems) / drainedItems,
+    Math.min(tokens, config.maxQueuedTokens) / drainedTokens,
+  )
+  const ms = Math.ceil((share * elapsed) / NS_PER_MS)
+  return Math.max(RETRY_AFTER_MIN_MS, Math.min(RETRY_AFTER_MAX_MS, ms))
+}
+
+function rollWindow(state: State): void {
+  const { drain, now } = state
+  if (now < drain.windowAt + DRAIN_WINDOW_NS) return
+  const isNext = now < drain.windowAt + 2 * DRAIN_WINDOW_NS
+  drain.lastItems = isNext ? drain.items : 0
+  drain.lastTokens = isNext ? drain.tokens : 0
+  drain.items = 0
+  drain.tokens = 0
+  drain.windowAt = now - (now % DRAIN_WINDOW_NS)
+}

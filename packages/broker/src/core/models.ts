@@ -1,0 +1,94 @@
+// A model's share of the state: its shapes, its contract classes, its input and its cleanup.
+//
+// A shape is a padded length of a model; its key is that length / roundTo, so keys are small and in
+// order of length. Staging and lane are one queue with a flag: an activated shape keeps its items in
+// their order, whatever their number (S1, S2).
+
+import type { Consumer } from './consumers.js'
+import type { ContractClass } from './contracts.js'
+import { OrderedSet } from './ordered-set.js'
+import { Queue } from './queue.js'
+
+export class Shape {
+  /** A lane when true, else staging. */
+  active = false
+  readonly queue = new Queue()
+  readonly reclaimed = new Queue()
+  /** Items that are not settled, leased ones too: the shape lives while it has any. */
+  items = 0
+  /** Timer of S3, or -1. */
+  idleTimer = -1
+  /** Ready size per class of the model, and the version of the classes it was made for. */
+  readySizes: number[] = []
+  readySizesVersion = -1
+
+  constructor(
+    readonly row: number,
+    readonly model: Model,
+    readonly key: number,
+    readonly paddedLength: number,
+  ) {}
+}
+
+export class Cleanup {
+  active = false
+  beganAt = 0
+  batches = 0
+  items = 0
+  /** Since when S29's conditions hold without a break, or -1. */
+  idleSince = -1
+  timer = -1
+}
+
+export class Model {
+  readonly shapes = new Map<number, Shape>()
+  /** Keys of shapes with items in staging or lane. */
+  readonly queued = new OrderedSet()
+  /** Keys of shapes with reclaimed items (S25). */
+  readonly reclaimed = new OrderedSet()
+  readonly classes: ContractClass[] = []
+  /** Grows when classes come or go; shapes keep ready sizes for one version. */
+  classesVersion = 0
+  /** Registered consumers that are not draining, in order of registration. */
+  readonly members: Consumer[] = []
+  /** Members that count for S29, with a batch in their channel / with nothing in flight. */
+  counted = 0
+  countedBusyChannels = 0
+  countedIdle = 0
+  /** Places of all members (S11). */
+  places = 0
+  /** The longest shape that some member holds, and the greatest budget (S5). */
+  longestHeldKey = 0
+  mostTokens = 0
+  inputLengthsDiffer = false
+
+  /** Staging and lane. */
+  queueItems = 0
+  queueTokens = 0
+  /** All tiers. */
+  waitingItems = 0
+  waitingTokens = 0
+  /** Waiting items of jobs that may still get more: 0 = the model's input has ended (S29). */
+  openItems = 0
+  lanesActive = 0
+
+  /** Key of the lane served last by a normal batch (S13). */
+  cursor = 0
+  /** The last batch was an over-budget item, so a normal one goes first now (S5). */
+  aloneServedLast = false
+  readonly cleanup = new Cleanup()
+  /** In the list of models that the next idle dispatch step looks at (S29). */
+  touched = false
+  firstDispatchAt = -1
+  inputEndedAt = -1
+
+  constructor(readonly id: number) {}
+
+  get served(): boolean {
+    return this.members.length > 0
+  }
+
+  get inputEnded(): boolean {
+    return this.openItems === 0
+  }
+}

@@ -1,0 +1,125 @@
+// Packing: which items go into a batch, and what closed it (S12, S17, S19, S21, S31).
+//
+// The first item is always taken: an item over the budget goes alone (S5). After it, nothing enters
+// that would break the contract, so no caller checks a batch again (I2).
+
+import type { ContractClass } from './contracts.js'
+import { roundUp } from './contracts.js'
+import { queueChanged } from './lanes.js'
+import type { Shape } from './models.js'
+import type { Choice } from './ready.js'
+import type { State } from './state.js'
+import type { ClosedBy, Source } from './types.js'
+import { withdrawReclaimed } from './waiting.js'
+
+/** What the batch format spends on an item beside its tokens, id and payload: an upper bound. */
+export const ITEM_OVERHEAD_BYTES = 64
+const TOKEN_BYTES = 4
+
+export class Packing {
+  readonly slots: number[] = []
+  readonly sources: Record<Source, number> = {
+    reclaimed: 0,
+    due: 0,
+    disk: 0,
+    lane: 0,
+    staging: 0,
+  }
+  source: Source | null = null
+  longest = 0
+  actualTokens = 0
+  private fixedBytes = 0
+  private refusedBy: ClosedBy | null = null
+
+  constructor(
+    private readonly state: State,
+    private readonly cls: ContractClass,
+    /** An over-budget item: one, whatever its size. */
+    private readonly alone: boolean,
+  ) {}
+
+  get paddedLength(): number {
+    return roundUp(this.longest, this.cls.contract.roundTo)
+  }
+
+  get isClosed(): boolean {
+    return this.refusedBy !== null
+  }
+
+  /** Takes the item unless the batch is closed by it. */
+  add(slot: number, source: Source): boolean {
+    const { items } = this.state
+    const length = items.length.get(slot)
+    const longest = Math.max(length, this.longest)
+    const bytes = items.idBytes.get(slot) + items.payloadBytes.get(slot) + ITEM_OVERHEAD_BYTES
+    if (this.slots.length > 0) this.refusedBy = this.refuses(longest, bytes)
+    if (this.isClosed) return false
+    this.slots.push(slot)
+    this.longest = longest
+    this.actualTokens += length
+    this.fixedBytes += bytes
+    this.source ??= source
+    this.sources[source]++
+    return true
+  }
+
+  closedBy(): ClosedBy {
+    const { batchSize, tokens } = this.cls.contract
+    const size = this.slots.length
+    if (this.alone) return 'alone'
+    if ((size + 1) * this.paddedLength > tokens || this.refusedBy === 'token_limit') {
+      return 'token_limit'
+    }
+    if (size >= batchSize) return 'item_limit'
+    return this.refusedBy ?? 'lane_empty'
+  }
+
+  private refuses(longest: number, bytes: number): ClosedBy | null {
+    const { batchSize, tokens, roundTo } = this.cls.contract
+    const size = this.slots.length + 1
+    const padded = size * roundUp(longest, roundTo)
+    if (this.alone) return 'alone'
+    if (padded > tokens) return 'token_limit'
+    if (size > batchSize) return 'item_limit'
+    const total = padded * TOKEN_BYTES + this.fixedBytes + bytes
+    return total > this.state.config.maxBatchBytes ? 'byte_limit' : null
+  }
+}
+
+/** Takes a batch out of the queues. The items in it stand nowhere until they are leased. */
+export function pack(state: State, cls: ContractClass, choice: Choice): Packing {
+  const { model } = cls
+  const shape = model.shapes.get(choice.key)!
+  const packing = new Packing(state, cls, !cls.holds(choice.key))
+  takeReclaimed(state, packing, shape)
+  takeQueued(state, packing, shape)
+  if (choice.work === 'cleanup' && state.config.cleanupMerge) takeShorter(state, packing, shape)
+  return packing
+}
+
+function takeReclaimed(state: State, packing: Packing, shape: Shape): void {
+  const { reclaimed } = shape
+  while (reclaimed.count > 0 && packing.add(reclaimed.head, 'reclaimed')) {
+    withdrawReclaimed(state, reclaimed.head)
+  }
+}
+
+function takeQueued(state: State, packing: Packing, shape: Shape): void {
+  const { queue } = shape
+  const { count, tokens } = queue
+  const source = shape.active ? 'lane' : 'staging'
+  while (queue.count > 0 && !packing.isClosed && packing.add(queue.head, source)) {
+    queue.remove(state.items, queue.head)
+  }
+  if (queue.count !== count) queueChanged(state, shape, count, tokens)
+}
+
+/** Longest first, so that what is padded is padded by the least (S31). */
+function takeShorter(state: State, packing: Packing, longest: Shape): void {
+  const { queued, shapes } = longest.model
+  let key = queued.previous(longest.key - 1)
+  while (key >= 0 && !packing.isClosed) {
+    takeQueued(state, packing, shapes.get(key)!)
+    key = queued.previous(key - 1)
+  }
+}

@@ -1,0 +1,128 @@
+// What is ready for a contract class: reclaimed work, over-budget items, lanes, the tail
+// (S4, S5, S12, S13, S30).
+//
+// Questions only; nothing here changes the state. Each answer is a handful of look-ups in ordered
+// sets, whatever the number of lanes, items or consumers (S14).
+
+import type { ContractClass } from './contracts.js'
+import type { Heap } from './heap.js'
+import type { Model } from './models.js'
+import type { OrderedSet } from './ordered-set.js'
+import type { State } from './state.js'
+
+export type Work = 'reclaimed' | 'alone' | 'lane' | 'cleanup'
+
+export interface Choice {
+  readonly work: Work
+  /** Key of the shape to begin with. */
+  readonly key: number
+}
+
+/** The work to do next for this class, in the order of S12, or null. */
+export function choose(state: State, cls: ContractClass, lanesAllowed = true): Choice | null {
+  const { model } = cls
+  const reclaimed = reclaimedFor(state, cls)
+  if (reclaimed >= 0) return { work: 'reclaimed', key: reclaimed }
+  const alone = overBudgetFor(cls, model.queued)
+  const lane = lanesAllowed ? laneFor(state, cls) : -1
+  // Over-budget items and lanes take turns: neither may block the other (S5).
+  if (alone >= 0 && (lane < 0 || !model.aloneServedLast)) return { work: 'alone', key: alone }
+  if (lane >= 0) return { work: 'lane', key: lane }
+  const tail = model.cleanup.active ? longestFor(state, cls, model.queued) : -1
+  return tail < 0 ? null : { work: 'cleanup', key: tail }
+}
+
+/** Members that may get a batch now, in the order of service (S11). */
+export function inLine(cls: ContractClass): Heap {
+  return isTail(cls) ? cls.freeAndEmpty : cls.free
+}
+
+/** Fewer full batches than places, and no more to come: a channel takes one at most (S11). */
+export function isTail(cls: ContractClass): boolean {
+  return cls.model.inputEnded && cls.fullBatches < cls.model.places
+}
+
+function reclaimedFor(state: State, cls: ContractClass): number {
+  const { reclaimed } = cls.model
+  if (reclaimed.isEmpty()) return -1
+  const held = longestFor(state, cls, reclaimed)
+  return held >= 0 ? held : overBudgetFor(cls, reclaimed)
+}
+
+/** Items that no consumer of the model holds, for one with the greatest budget (S5). */
+function overBudgetFor(cls: ContractClass, set: OrderedSet): number {
+  if (cls.contract.tokens !== cls.model.mostTokens) return -1
+  return set.next(cls.model.longestHeldKey + 1)
+}
+
+function laneFor(state: State, cls: ContractClass): number {
+  const { ready, model, inputKey } = cls
+  const key = nextInRound(ready, model.cursor)
+  if (key < 0 || !isBetterElsewhere(state, cls, key, true)) return key
+  // Nothing between the cursor and this one is ready: what it takes whole comes from the shortest on.
+  const shortest = ready.next(0)
+  return shortest <= inputKey ? shortest : -1
+}
+
+/** Round-robin: the first after the lane served last, then from the shortest (S13). */
+function nextInRound(ready: OrderedSet, cursor: number): number {
+  const after = ready.next(cursor + 1)
+  return after >= 0 ? after : ready.next(0)
+}
+
+function longestFor(state: State, cls: ContractClass, set: OrderedSet): number {
+  const key = set.previous(cls.longestHeldKey)
+  if (key < 0 || !isBetterElsewhere(state, cls, key, false)) return key
+  return set.previous(Math.min(cls.longestHeldKey, cls.inputKey))
+}
+
+/**
+ * Whether another consumer, with a free place, takes this shape without cutting it, and this one
+ * would cut it (S4). Then the other is tried in its turn; nobody waits for it, because it is served
+ * within the same round of dispatch steps.
+ */
+function isBetterElsewhere(
+  state: State,
+  cls: ContractClass,
+  key: number,
+  mustBeReady: boolean,
+): boolean {
+  if (!cls.model.inputLengthsDiffer || key <= cls.inputKey) return false
+  if (state.config.serve === 'first') return false
+  for (const other of cls.model.classes) {
+    if (other === cls || key > other.inputKey || !other.holds(key)) continue
+    if (inLine(other).size > 0 && (!mustBeReady || other.ready.has(key))) return true
+  }
+  return false
+}
+
+/** Whether a dispatch waits only for a place: the opposite of S29's "nothing is ready". */
+export function isAnythingReady(state: State, model: Model): boolean {
+  const { serve } = state.config
+  for (const cls of model.classes) {
+    if (choose(state, cls, serve === 'next' || cls === firstInLine(model)) !== null) return true
+  }
+  return false
+}
+
+/** The class of the model's first waiting consumer: the only one whose lanes count when plain. */
+export function firstInLine(model: Model): ContractClass | null {
+  let first: ContractClass | null = null
+  for (const cls of model.classes) {
+    const row = inLine(cls).top()
+    if (row < 0) continue
+    if (first === null || isServedBefore(cls, row, first, inLine(first).top())) first = cls
+  }
+  return first
+}
+
+/** Fewest batches held, then longest wait (S11). */
+export function isServedBefore(
+  a: ContractClass,
+  rowA: number,
+  b: ContractClass,
+  rowB: number,
+): boolean {
+  const held = inLine(a).first(rowA) - inLine(b).first(rowB)
+  return held < 0 || (held === 0 && inLine(a).second(rowA) < inLine(b).second(rowB))
+}

@@ -1,0 +1,80 @@
+// Settlement: an item ends exactly once (S23, I1).
+//
+// Rows of ended items are freed by the step after, so that the shell can still read ids and jobs
+// while it tells the producers.
+
+import { ITEM_ENDED } from './items.js'
+import { jobOfItem, touchJob } from './jobs.js'
+import { dropShapeIfUnused, shapeOfItem } from './shapes.js'
+import type { State } from './state.js'
+import { CoreBug, type Effect, type SettledStatus } from './types.js'
+
+type Reason = Extract<Effect, { type: 'settle' }>['reason']
+
+/** Items of one batch (or of none) that end in one step, told by reason. */
+export class Settlement {
+  private readonly ends: {
+    slot: number
+    index: number
+    status: SettledStatus
+    reason: Reason
+  }[] = []
+
+  constructor(
+    private readonly state: State,
+    private readonly consumer: number | null,
+    private readonly batch: number | null,
+  ) {}
+
+  /** Ends an item that no queue and no batch holds any more. */
+  end(slot: number, index: number, status: SettledStatus, reason: Reason = 'result'): void {
+    endItem(this.state, slot, status)
+    this.ends.push({ slot, index, status, reason })
+  }
+
+  tell(): void {
+    for (const reason of ['result', 'max_attempts', 'max_deliveries', 'cancelled'] as const) {
+      const ends = this.ends.filter((end) => end.reason === reason)
+      if (ends.length === 0) continue
+      this.state.effects.push({
+        type: 'settle',
+        consumer: this.consumer,
+        batch: this.batch,
+        items: Int32Array.from(ends, (end) => end.slot),
+        index: Uint32Array.from(ends, (end) => end.index),
+        status: ends.map((end) => end.status),
+        reason,
+      })
+    }
+  }
+}
+
+function endItem(state: State, slot: number, status: SettledStatus): void {
+  const { items } = state
+  if (items.state.get(slot) === ITEM_ENDED) {
+    throw new CoreBug(`item ${items.sequence.get(slot)} settles twice`)
+  }
+  const job = jobOfItem(state, slot)
+  items.state.set(slot, ITEM_ENDED)
+  state.settled[status]++
+  job.settled[status]++
+  job.ids.settle(items.sequence.get(slot), state.now)
+  state.endedItems.push(slot)
+  touchJob(state, job)
+}
+
+/** Frees what the last step ended and the shell has read by now. */
+export function freeEnded(state: State): void {
+  for (const slot of state.endedItems) {
+    const shape = shapeOfItem(state, slot)
+    shape.items--
+    state.items.free(slot)
+    dropShapeIfUnused(state, shape)
+  }
+  state.endedItems.length = 0
+  for (const job of state.deletedJobs) {
+    state.jobRows[job.row] = null
+    state.freeJobRows.push(job.row)
+  }
+  state.deletedJobs.length = 0
+}

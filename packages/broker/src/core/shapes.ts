@@ -1,0 +1,49 @@
+// Shapes and models come with their first item and go with their last: producers choose lengths and
+// model numbers freely, so neither may leave anything behind.
+
+import { roundUp } from './contracts.js'
+import { Model, Shape } from './models.js'
+import type { State } from './state.js'
+
+export function modelOf(state: State, id: number): Model {
+  let model = state.models.get(id)
+  if (model === undefined) {
+    model = new Model(id)
+    state.models.set(id, model)
+  }
+  return model
+}
+
+/** The shape of a length: by default every multiple of roundTo is a class of its own. */
+export function shapeOf(state: State, model: Model, length: number): Shape {
+  const paddedLength = roundUp(length, state.config.roundTo)
+  const key = paddedLength / state.config.roundTo
+  let shape = model.shapes.get(key)
+  if (shape === undefined) {
+    const row = state.freeShapeRows.pop() ?? state.shapes.length
+    shape = new Shape(row, model, key, paddedLength)
+    state.shapes[row] = shape
+    model.shapes.set(key, shape)
+  }
+  return shape
+}
+
+export function shapeOfItem(state: State, slot: number): Shape {
+  return state.shapes[state.items.shape.get(slot)]!
+}
+
+/** Forgets a shape without items or lane, and a model without shapes or consumers. */
+export function dropShapeIfUnused(state: State, shape: Shape): void {
+  if (shape.items > 0 || shape.active) return
+  shape.model.shapes.delete(shape.key)
+  state.shapes[shape.row] = null
+  state.freeShapeRows.push(shape.row)
+  dropModelIfUnused(state, shape.model)
+}
+
+export function dropModelIfUnused(state: State, model: Model): void {
+  if (model.shapes.size > 0 || model.served) return
+  if (model.cleanup.timer >= 0) state.timers.close(model.cleanup.timer)
+  model.cleanup.timer = -1
+  state.models.delete(model.id)
+}

@@ -1,0 +1,115 @@
+// All that the core remembers between two steps, and nothing else.
+//
+// The files beside this one are functions on it, one rule or two each. They may assume that `now` is
+// the time of the running step and that whatever they push to `effects` is that step's answer.
+
+import type { Consumer } from './consumers.js'
+import type { ContractClass } from './contracts.js'
+import { IdHash } from './hash.js'
+import { Items } from './items.js'
+import type { Job } from './jobs.js'
+import { LeaseTable } from './lease-table.js'
+import type { Model, Shape } from './models.js'
+import { TIMER_GATE, TIMER_LATE, Timers } from './timers.js'
+import type { CoreConfig, Effect, GateReason, SettledStatus, Tier } from './types.js'
+
+export const NS_PER_MS = 1_000_000
+
+export interface Tally {
+  items: number
+  tokens: number
+}
+
+const tally = (): Tally => ({ items: 0, tokens: 0 })
+
+export class State {
+  now = 0
+  effects: Effect[] = []
+
+  readonly items = new Items()
+  readonly timers = new Timers()
+  readonly idHash: IdHash
+  readonly models = new Map<number, Model>()
+  /** By row; items name their shape by it. */
+  readonly shapes: (Shape | null)[] = []
+  readonly freeShapeRows: number[] = []
+  readonly jobs = new Map<number, Job>()
+  /** By row; items name their job by it. */
+  readonly jobRows: (Job | null)[] = []
+  readonly freeJobRows: number[] = []
+  readonly consumers = new Map<number, Consumer>()
+  readonly consumerRows: (Consumer | null)[] = []
+  readonly freeConsumerRows: number[] = []
+  /** Classes with a member that has a free place: the only ones a dispatch step looks at. */
+  readonly freeClasses: ContractClass[] = []
+  readonly touchedModels: Model[] = []
+  readonly leases = new LeaseTable()
+  readonly modelsInCleanup: Model[] = []
+  /** Grows with each wait of a consumer for its turn (S11). */
+  lastWaitStamp = 0
+
+  /** Settled in this step: rows are freed by the next, the shell still reads them. */
+  readonly endedItems: number[] = []
+  readonly deletedJobs: Job[] = []
+  readonly touchedJobs: Job[] = []
+
+  readonly tiers: Record<Tier, Tally> = {
+    staging: tally(),
+    lane: tally(),
+    reclaimed: tally(),
+    retrying: tally(),
+    held: tally(),
+  }
+  /** All tiers together: what the limits bound (S34). */
+  readonly waiting = tally()
+  /** The part that counts for the gate: models with a consumer (S6, S7). */
+  readonly served = { queueTokens: 0, queueItems: 0, waitingItems: 0, openItems: 0 }
+  leasedItems = 0
+  acceptedItems = 0
+  readonly settled: Record<SettledStatus, number> = {
+    completed: 0,
+    failed: 0,
+    expired: 0,
+    cancelled: 0,
+    quarantined: 0,
+  }
+  lanesActive = 0
+  reclaimedItems = 0
+  lateResults = 0
+  aloneBatches = 0
+  readonly cleanupTotals = { entries: 0, ns: 0, batches: 0, items: 0 }
+
+  readonly gate: {
+    open: boolean
+    reason: GateReason | null
+    heldNs: number
+    refusedForRoom: boolean
+    /** Sum over members of tokens x (channelDepth + 1). */
+    contractTokens: number
+    readonly timer: number
+  }
+  readonly lateTimer: number
+
+  /** Items and tokens dispatched in this window and the one before: the rate of S34's answer. */
+  readonly drain = { windowAt: 0, items: 0, tokens: 0, lastItems: 0, lastTokens: 0 }
+
+  constructor(readonly config: CoreConfig) {
+    this.idHash = new IdHash(config.hashSeed)
+    this.lateTimer = this.timers.open(TIMER_LATE, 0)
+    this.gate = {
+      open: false,
+      reason: null,
+      heldNs: 0,
+      refusedForRoom: false,
+      contractTokens: 0,
+      timer: this.timers.open(TIMER_GATE, 0),
+    }
+  }
+}
+
+/** Has S29 looked at again when the next dispatch step finds nothing to do. */
+export function touch(state: State, model: Model): void {
+  if (model.touched) return
+  model.touched = true
+  state.touchedModels.push(model)
+}

@@ -1,0 +1,115 @@
+// Submission: which items of a block are accepted (S1, S34, S36).
+//
+// One rule for one item and for a list: each item is judged in its turn, and the first for which the
+// queue has no room ends the block. A duplicate needs no room.
+
+import { endCleanup } from './cleanup.js'
+import { resumeInput } from './consumers.js'
+import { Cut } from './cut.js'
+import { bodyDigest } from './hash.js'
+import { ID_SAME_BODY, ID_UNKNOWN } from './id-index.js'
+import { type Job, jobById, reopenInput } from './jobs.js'
+import { hasRoom, isTooLarge, retryAfterMs } from './limits.js'
+import { modelOf, shapeOf } from './shapes.js'
+import { NS_PER_MS, type State } from './state.js'
+import {
+  SUBMIT_ACCEPTED,
+  SUBMIT_CONFLICT,
+  SUBMIT_DUPLICATE,
+  SUBMIT_QUEUE_FULL,
+  SUBMIT_RESULTS_UNREAD,
+  SUBMIT_TOO_LARGE,
+  type SubmitBlock,
+} from './types.js'
+import { queueItem, startWaiting } from './waiting.js'
+
+export function submit(state: State, block: SubmitBlock): void {
+  const job = jobById(state, block.job)
+  const codes = new Uint8Array(block.count)
+  const cut = new Cut(block)
+  let accepted = 0
+  let at = 0
+  for (; at < block.count; at++) {
+    cut.next(at)
+    codes[at] = submitOne(state, job, cut)
+    if (codes[at] === SUBMIT_ACCEPTED) accepted++
+    if (codes[at] === SUBMIT_QUEUE_FULL) break
+  }
+  const full = at < block.count
+  if (full) codes.fill(SUBMIT_QUEUE_FULL, at)
+  if (full) state.gate.refusedForRoom = true
+  const retryAfter = full ? retryAfterMs(state, block.count - at, tokensFrom(block, at)) : 0
+  state.effects.push({
+    type: 'submitted',
+    job: job.id,
+    codes,
+    accepted,
+    retryAfterMs: retryAfter,
+  })
+}
+
+function submitOne(state: State, job: Job, cut: Cut): number {
+  const { block } = cut
+  if (isTooLarge(state, cut.length, cut.idBytes, cut.payloadBytes)) return SUBMIT_TOO_LARGE
+  const { idHash } = state
+  idHash.digest(block.ids, cut.idFrom, cut.idTo)
+  const body = bodyDigest(
+    state.config.hashSeed,
+    cut.model,
+    cut.length,
+    block.tokens,
+    cut.tokensFrom,
+    cut.tokensTo,
+    block.payloads,
+    cut.payloadFrom,
+    cut.payloadTo,
+  )
+  const known = job.ids.lookup(idHash.high, idHash.low, body)
+  if (known !== ID_UNKNOWN) return known === ID_SAME_BODY ? SUBMIT_DUPLICATE : SUBMIT_CONFLICT
+  if (job.onHold) return SUBMIT_RESULTS_UNREAD
+  if (!hasRoom(state, cut.length)) return SUBMIT_QUEUE_FULL
+  if (job.flushed) reopenInput(state, job)
+  armIdTimer(state, job)
+  job.ids.accept(idHash.high, idHash.low, body)
+  accept(state, job, cut)
+  return SUBMIT_ACCEPTED
+}
+
+function accept(state: State, job: Job, cut: Cut): void {
+  const { items } = state
+  const model = modelOf(state, cut.model)
+  const shape = shapeOf(state, model, cut.length)
+  const slot = items.alloc()
+  shape.items++
+  items.acceptedAt.set(slot, state.now)
+  items.length.set(slot, cut.length)
+  items.shape.set(slot, shape.row)
+  items.job.set(slot, job.row)
+  items.store(slot, cut)
+  state.acceptedItems++
+  job.accepted++
+  // A new item ends its model's cleanup, before it is queued: it waits for a full batch (S32).
+  endCleanup(state, model)
+  resumeInput(state, model)
+  startWaiting(state, slot)
+  queueItem(state, slot)
+}
+
+function armIdTimer(state: State, job: Job): void {
+  if (state.timers.isSet(job.idTimer)) return
+  state.timers.set(job.idTimer, state.now + state.config.resultsTtlMs * NS_PER_MS)
+}
+
+/** Time to forget ids of a job (S36). */
+export function onIdTimer(state: State, jobRow: number): void {
+  const job = state.jobRows[jobRow]!
+  const ttlNs = state.config.resultsTtlMs * NS_PER_MS
+  const again = job.ids.age(state.now, ttlNs, state.items.lastSequence)
+  if (again >= 0) state.timers.set(job.idTimer, again)
+}
+
+function tokensFrom(block: SubmitBlock, at: number): number {
+  let tokens = 0
+  for (let i = at; i < block.count; i++) tokens += block.lengths[i]
+  return tokens
+}

@@ -1,0 +1,115 @@
+// Where an accepted item waits, and the counts that go with it.
+//
+// An item that waits stands in exactly one place: its shape's queue, its shape's reclaimed queue, a
+// retry timer, or its job's hold. `startWaiting` and `stopWaiting` are the only two that change how
+// many items wait, so the gate, the limits and the end of input can trust the counts (I1).
+
+import {
+  ITEM_HELD,
+  ITEM_HELD_RECLAIMED,
+  ITEM_QUEUED,
+  ITEM_RECLAIMED,
+  ITEM_RETRYING,
+} from './items.js'
+import { backlogOf, jobOfItem } from './jobs.js'
+import { queueChanged } from './lanes.js'
+import { shapeOfItem } from './shapes.js'
+import { enqueue } from './staging.js'
+import { type State, type Tally, touch } from './state.js'
+import { CoreBug } from './types.js'
+
+export function startWaiting(state: State, slot: number): void {
+  countWaiting(state, slot, 1)
+}
+
+export function stopWaiting(state: State, slot: number): void {
+  countWaiting(state, slot, -1)
+}
+
+function countWaiting(state: State, slot: number, sign: 1 | -1): void {
+  const tokens = sign * state.items.length.get(slot)
+  const job = jobOfItem(state, slot)
+  const { model } = shapeOfItem(state, slot)
+  state.waiting.items += sign
+  state.waiting.tokens += tokens
+  job.waiting += sign
+  backlogOf(job, model.id).items += sign
+  model.waitingItems += sign
+  model.waitingTokens += tokens
+  if (!job.flushed) model.openItems += sign
+  if (!model.served) return
+  state.served.waitingItems += sign
+  if (!job.flushed) state.served.openItems += sign
+}
+
+/** Queues a waiting item as lane work: a new one, or one that a retry brings back (S1, S28). */
+export function queueItem(state: State, slot: number): void {
+  const job = jobOfItem(state, slot)
+  if (!job.onHold) {
+    enqueue(state, slot)
+    return
+  }
+  state.items.state.set(slot, ITEM_HELD)
+  job.held.push(state.items, slot)
+  count(state.tiers.held, state, slot, 1)
+}
+
+/** Queues a waiting item as reclaimed work: never behind new ones (S12, S25). */
+export function queueReclaimed(state: State, slot: number): void {
+  const job = jobOfItem(state, slot)
+  const shape = shapeOfItem(state, slot)
+  if (job.onHold) {
+    state.items.state.set(slot, ITEM_HELD_RECLAIMED)
+    job.heldReclaimed.push(state.items, slot)
+    count(state.tiers.held, state, slot, 1)
+    return
+  }
+  state.items.state.set(slot, ITEM_RECLAIMED)
+  shape.reclaimed.push(state.items, slot)
+  count(state.tiers.reclaimed, state, slot, 1)
+  shape.model.reclaimed.add(shape.key)
+  touch(state, shape.model)
+}
+
+/** Takes an item out of the place where it waits; it waits still. */
+export function withdraw(state: State, slot: number): void {
+  const { items } = state
+  const shape = shapeOfItem(state, slot)
+  switch (items.state.get(slot)) {
+    case ITEM_QUEUED: {
+      const { count, tokens } = shape.queue
+      shape.queue.remove(items, slot)
+      queueChanged(state, shape, count, tokens)
+      return
+    }
+    case ITEM_RECLAIMED:
+      withdrawReclaimed(state, slot)
+      return
+    case ITEM_RETRYING:
+      state.timers.close(items.next.get(slot))
+      count(state.tiers.retrying, state, slot, -1)
+      return
+    case ITEM_HELD:
+      jobOfItem(state, slot).held.remove(items, slot)
+      count(state.tiers.held, state, slot, -1)
+      return
+    case ITEM_HELD_RECLAIMED:
+      jobOfItem(state, slot).heldReclaimed.remove(items, slot)
+      count(state.tiers.held, state, slot, -1)
+      return
+    default:
+      throw new CoreBug(`item ${items.sequence.get(slot)} does not wait`)
+  }
+}
+
+export function withdrawReclaimed(state: State, slot: number): void {
+  const shape = shapeOfItem(state, slot)
+  shape.reclaimed.remove(state.items, slot)
+  count(state.tiers.reclaimed, state, slot, -1)
+  if (shape.reclaimed.count === 0) shape.model.reclaimed.remove(shape.key)
+}
+
+export function count(tier: Tally, state: State, slot: number, sign: 1 | -1): void {
+  tier.items += sign
+  tier.tokens += sign * state.items.length.get(slot)
+}
