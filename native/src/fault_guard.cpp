@@ -66,15 +66,15 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   }
 }
 
+// A static and not std::call_once, which built here would need glibc 2.34.
 void install_once() {
-  static std::once_flag once;
-  std::call_once(once, [] {
+  [[maybe_unused]] static const int installed = [] {
     struct sigaction action {};
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGSEGV, &action, &previous);
-  });
+    return sigaction(SIGSEGV, &action, &previous);
+  }();
 }
 
 }  // namespace

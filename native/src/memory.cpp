@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -156,9 +157,14 @@ namespace {
                     "descriptors");
 }
 
+// fstat() of a newer glibc would need glibc 2.33; the structure is the kernel's on 64-bit hosts.
+int describe(const UniqueFd& fd, struct stat& info) {
+  return static_cast<int>(syscall(SYS_fstat, fd.get(), &info));
+}
+
 std::uint64_t checked_memory_size(const UniqueFd& fd, const char* name) {
   struct stat info {};
-  if (fstat(fd.get(), &info) != 0) refuse(std::string(name) + ": " + errno_text(errno));
+  if (describe(fd, info) != 0) refuse(std::string(name) + ": " + errno_text(errno));
   // Without these seals the peer could cut the file short, which is a SIGBUS here.
   if (!S_ISREG(info.st_mode) || !size_is_sealed(fd.get())) {
     refuse(std::string(name) + " is not memory whose size is sealed");
@@ -168,7 +174,7 @@ std::uint64_t checked_memory_size(const UniqueFd& fd, const char* name) {
 
 void check_pipe(const UniqueFd& fd, const char* name) {
   struct stat info {};
-  if (fstat(fd.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) {
+  if (describe(fd, info) != 0 || !S_ISFIFO(info.st_mode)) {
     refuse(std::string(name) + " is not a pipe");
   }
 }
