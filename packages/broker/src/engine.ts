@@ -132,7 +132,7 @@ export class Engine {
   }
 
   /** The consumer's channel stands: batches may go to it. */
-  ready(consumer: number, warnings: readonly string[] = []): void {
+  ready(consumer: number, warnings: readonly string[]): void {
     this.#parts.story.registered(this.consumers.get(consumer)!, warnings)
     this.#pump()
   }

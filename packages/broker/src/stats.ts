@@ -1,5 +1,7 @@
 // What the shell counts for itself, beside the core's counts: fills, closings, padding, assembly
 // times. Plain numbers in the hot path; metrics and /v1/state read them when asked.
+
+import type { RingState } from './channels/channel.js'
 import {
   type ClosedBy,
   type DispatchEffect,
@@ -16,6 +18,8 @@ import {
 import { BucketHistogram } from './metrics/buckets.js'
 import { RatioHistogram } from './metrics/ratio-histogram.js'
 import { TimeHistogram } from './metrics/time-histogram.js'
+
+type RingCounters = Pick<RingState, 'tailGapBytes' | 'claimRetries' | 'fulls'>
 
 /** A producer may send any integer as a model; beyond so many they are counted as one. */
 const MODELS_MAX = 1_000
@@ -60,9 +64,8 @@ export class Stats {
   readonly queueSeconds = new BucketHistogram([
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200,
   ])
-  ringTailGapBytes = 0
-  ringClaimRetries = 0
-  ringFulls = 0
+  /** Of rings whose consumer is gone. */
+  readonly #goneRings = { tailGapBytes: 0, claimRetries: 0, fulls: 0 }
   readonly #tail: number[] = []
   #tailAt = 0
 
@@ -122,6 +125,17 @@ export class Stats {
     if (items > 0) this.rejected[reason] = (this.rejected[reason] ?? 0) + items
   }
 
+  addRing(ring: RingCounters | null): void {
+    if (ring !== null) addCounters(this.#goneRings, ring)
+  }
+
+  /** Over all rings there ever were. */
+  ringTotals(live: readonly { readonly ring: RingCounters | null }[]): RingCounters {
+    const totals = { ...this.#goneRings }
+    for (const { ring } of live) if (ring !== null) addCounters(totals, ring)
+    return totals
+  }
+
   #recordBeforeTail(fill: number, tailBatches: number): void {
     this.#tail.push(fill)
     const held = Math.min(tailBatches, TAIL_BATCHES_MAX)
@@ -132,6 +146,12 @@ export class Stats {
       this.#tailAt = 0
     }
   }
+}
+
+function addCounters(totals: { -readonly [K in keyof RingCounters]: number }, ring: RingCounters) {
+  totals.tailGapBytes += ring.tailGapBytes
+  totals.claimRetries += ring.claimRetries
+  totals.fulls += ring.fulls
 }
 
 function add(map: Map<number, number>, model: number, count: number): void {

@@ -53,7 +53,8 @@ export class Story {
 
   drained(left: { waiting: number; leased: number }): void {
     if (left.waiting + left.leased === 0) this.log.info(left, 'drained')
-    else this.log.warn(left, `drained; ${left.waiting + left.leased} items are lost with this process`)
+    else
+      this.log.warn(left, `drained; ${left.waiting + left.leased} items are lost with this process`)
   }
 
   tell(effect: Effect, consumers: ReadonlyMap<number, Consumer>): void {
@@ -116,6 +117,9 @@ export class Story {
     if (consumer?.connection.saidBye === true)
       this.log.info({ consumer: name }, `consumer ${name} left`)
     else
-      this.log.warn({ consumer: name, cause: effect.cause }, `consumer ${name} died: ${effect.cause}`)
+      this.log.warn(
+        { consumer: name, cause: effect.cause },
+        `consumer ${name} died: ${effect.cause}`,
+      )
   }
 }

@@ -191,9 +191,12 @@ function zero(memory: ArrayBuffer, from: number, to: number): void {
 }
 
 /** An upper bound of the bytes of a batch under a contract, its ids as long as they may be. */
-export function largestBatchBytes(contract: {
-  readonly batchSize: number
-  readonly tokens: number
-}, idBytesMax: number): number {
+export function largestBatchBytes(
+  contract: {
+    readonly batchSize: number
+    readonly tokens: number
+  },
+  idBytesMax: number,
+): number {
   return BATCH_HEADER_BYTES + 64 + 4 * contract.tokens + contract.batchSize * (8 + idBytesMax)
 }

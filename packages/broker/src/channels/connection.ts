@@ -49,7 +49,7 @@ export interface ConnectionHost {
   /** @throws FabricError when the core refuses the contract. */
   register(connection: Connection, info: ConsumerInfo): Registration
   /** The consumer can take batches now. */
-  ready(consumer: number): void
+  ready(consumer: number, warnings: readonly string[]): void
   renew(consumer: number): void
   taken(consumer: number, batch: number): void
   results(consumer: number, message: ResultsMessage): void
@@ -90,8 +90,7 @@ export class Connection {
     helloDeadlineMs = HELLO_DEADLINE_MS,
   ) {
     this.#helloTimer = setTimeout(
-      () =>
-        this.fail(new FabricError('FABRIC_PROTOCOL', `no hello within ${helloDeadlineMs} ms`)),
+      () => this.fail(new FabricError('FABRIC_PROTOCOL', `no hello within ${helloDeadlineMs} ms`)),
       helloDeadlineMs,
     )
     this.#helloTimer.unref()
@@ -170,7 +169,7 @@ export class Connection {
     this.#reader.trusted = true
     this.#welcome(info, transport, warnings)
     this.#openChannel(consumer, transport.ring)
-    this.host.ready(consumer)
+    this.host.ready(consumer, warnings)
   }
 
   #contract(hello: Hello): Contract {
@@ -228,7 +227,10 @@ export class Connection {
         this.saidBye = true
         return
       case FrameType.error:
-        this.host.log.warn({ error: decodeError(frame.body).toBody() }, 'the consumer reports an error')
+        this.host.log.warn(
+          { error: decodeError(frame.body).toBody() },
+          'the consumer reports an error',
+        )
         this.#end('protocol_error')
         return this.close()
       default:
@@ -240,9 +242,10 @@ export class Connection {
     if (this.#closed) return
     this.#closed = true
     clearTimeout(this.#helloTimer)
+    // First, so that the ring's last numbers can still be read.
+    this.host.gone(this, this.#consumer, cause)
     if (this.#channel !== null) this.#channel.close()
     else this.#ring?.close()
     if (this.#ring !== null) this.host.rings.close(this.#ring)
-    this.host.gone(this, this.#consumer, cause)
   }
 }

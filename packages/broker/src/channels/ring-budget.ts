@@ -51,7 +51,10 @@ export class RingBudget {
     const capacityBytes = this.#capacity(contract)
     const left = this.options.ringBytesMax - this.#usedBytes
     if (capacityBytes > left)
-      return { ring: null, reason: `a ring of ${capacityBytes} bytes, ${left} left of ringBytesMax` }
+      return {
+        ring: null,
+        reason: `a ring of ${capacityBytes} bytes, ${left} left of ringBytesMax`,
+      }
     try {
       const ring = RingWriter.create({ capacityBytes, hugePages: this.options.hugePages })
       this.#usedBytes += capacityBytes
@@ -63,10 +66,7 @@ export class RingBudget {
   }
 
   #capacity(contract: Contract): number {
-    const batches = Math.max(
-      BATCHES_PER_RING,
-      this.options.channelDepth + contract.maxInFlight + 1,
-    )
+    const batches = Math.max(BATCHES_PER_RING, this.options.channelDepth + contract.maxInFlight + 1)
     const wanted = batches * largestBatchBytes(contract, ID_BYTES_MAX)
     const power = 2 ** Math.ceil(Math.log2(wanted))
     return Math.min(Math.max(this.options.ringBytes, power), RING_BYTES_LARGEST)

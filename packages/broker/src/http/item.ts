@@ -47,7 +47,10 @@ function checkId(id: string): void {
   if (id === '') throw malformed('id', 'an id is not empty')
   // A UTF-16 unit takes at most 3 bytes, so most ids need no exact count.
   if (3 * id.length > ID_BYTES_MAX && Buffer.byteLength(id) > ID_BYTES_MAX)
-    throw malformed('id', `an id has at most ${ID_BYTES_MAX} bytes, this has ${Buffer.byteLength(id)}`)
+    throw malformed(
+      'id',
+      `an id has at most ${ID_BYTES_MAX} bytes, this has ${Buffer.byteLength(id)}`,
+    )
   if (LONE_SURROGATE.test(id)) throw malformed('id', 'an id is well-formed Unicode')
 }
 

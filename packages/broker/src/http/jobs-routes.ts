@@ -28,7 +28,8 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
       })
     // The same job again is the same answer: a producer that lost the first one may ask anew.
     const known = id === undefined ? undefined : jobs.find(id)
-    if (known !== undefined && known.model === model) return reply.code(200).send(actions.jobInfo(known))
+    if (known !== undefined && known.model === model)
+      return reply.code(200).send(actions.jobInfo(known))
     return reply.code(201).send(actions.jobInfo(actions.createJob(id, model as number | null)))
   })
 

@@ -94,12 +94,7 @@ const drained = (response: ServerResponse) =>
     response.on('drain', done).on('close', done)
   })
 
-function renderChunk(
-  job: Job,
-  cursor: LogCursor,
-  end: number,
-  encoding: ValueEncoding,
-): string {
+function renderChunk(job: Job, cursor: LogCursor, end: number, encoding: ValueEncoding): string {
   let text = ''
   while (cursor.offset < end && text.length < CHUNK_CHARS) {
     const offset = cursor.offset

@@ -105,7 +105,12 @@ export class ResultLog {
     while (index > this.#firstKept && this.#segments[index]!.startOffset > offset) index -= 1
     const segment = this.#segments[index]
     if (segment === undefined || segment === null)
-      return { offset: this.#count, bytePosition: this.#appendedBytes, segment: 0, byteInSegment: 0 }
+      return {
+        offset: this.#count,
+        bytePosition: this.#appendedBytes,
+        segment: 0,
+        byteInSegment: 0,
+      }
     const cursor = {
       offset: segment.startOffset,
       bytePosition: segment.startByte,

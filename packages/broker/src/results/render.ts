@@ -1,9 +1,9 @@
 // One line of GET /v1/jobs/{id}/results from one record. What a consumer sent is not trusted to be
 // JSON: it is parsed before it becomes part of an answer.
 import {
-  ERROR_KINDS,
   type EncodedValue,
   Encoding,
+  ERROR_KINDS,
   type ErrorBody,
   type ResultLine,
 } from '@fabric/protocol'

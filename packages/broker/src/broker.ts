@@ -1,0 +1,368 @@
+// The broker as a whole: core, engine, listeners and stores put together, started and stopped. The
+// command and programs that embed a broker both come through `startBroker`.
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { FabricError, type JobInfo } from '@fabric/protocol'
+import { hardenProcess } from '@fabric/shm-ring'
+import type { Logger } from 'pino'
+import { Connection, type ConnectionHost } from './channels/connection.js'
+import { RingBudget } from './channels/ring-budget.js'
+import { type Clock, monotonicClock, NS_PER_MS } from './clock.js'
+import { type ConfigSources, loadConfig } from './config/load.js'
+import type { BrokerConfig } from './config/options.js'
+import { Core } from './core/core.js'
+import type { CoreConfig, CoreCounts, DeathCause, SubmitBlock } from './core/types.js'
+import { Engine } from './engine.js'
+import type { SubmitAnswer } from './http/ingest.js'
+import { type HttpFace, HttpServer, isLoopback, parseAddress } from './http/server.js'
+import { DEFAULT_JOB, type Job, JobTable } from './jobs.js'
+import { makeLogger } from './log.js'
+import { makeRegistry } from './metrics/metrics.js'
+import { ResultStore } from './results/store.js'
+import { defaultSocketPath } from './server/socket-path.js'
+import { UnixListener } from './server/unix-listener.js'
+import { type BrokerState, makeState } from './state.js'
+import { Stats } from './stats.js'
+import { Story } from './story.js'
+import { VERSION } from './version.js'
+
+export interface BrokerOptions extends ConfigSources {
+  /** Default: as logLevel and logFormat say. */
+  readonly log?: Logger
+  /** How long a connection may take to introduce itself. */
+  readonly helloDeadlineMs?: number
+}
+
+export interface RunningBroker {
+  readonly socketPath: string
+  readonly httpUrl: string
+  readonly config: BrokerConfig
+  state(): BrokerState
+  /** Accepts nothing new, lets consumers finish what they work on, closes. Called again, it hurries. */
+  stop(): Promise<void>
+}
+
+/** @throws FabricError when the configuration, the socket or the port cannot be used. */
+export async function startBroker(options: BrokerOptions = {}): Promise<RunningBroker> {
+  const config = loadConfig(options)
+  const log = options.log ?? makeLogger({ level: config.logLevel, format: config.logFormat })
+  const address = parseAddress(config.http)
+  if (!isLoopback(address.host) && !config.insecure)
+    throw new FabricError(
+      'FABRIC_INSECURE',
+      `http: ${address.host} can be reached from other hosts and nothing there asks for credentials yet; --insecure allows it`,
+      { field: 'http' },
+    )
+  const socketPath = config.socket ?? defaultSocketPath()
+  if (!config.debuggable) hardenProcess()
+  const broker = new Broker(config, log, options.helloDeadlineMs)
+  await broker.listen(socketPath)
+  return broker
+}
+
+class Broker implements RunningBroker {
+  socketPath = ''
+  httpUrl = ''
+  readonly #clock: Clock = monotonicClock()
+  readonly #startedAt = new Date()
+  readonly #brokerLife = randomBytes(8).readBigUInt64LE()
+  readonly #stats = new Stats()
+  readonly #jobs: JobTable
+  readonly #engine: Engine
+  readonly #rings: RingBudget
+  readonly #story: Story
+  readonly #connections = new Set<Connection>()
+  readonly #closing = new AbortController()
+  readonly #host: ConnectionHost
+  #listener: UnixListener | null = null
+  #http: HttpServer | null = null
+  #sweepTimer: NodeJS.Timeout | null = null
+  #draining = false
+  #stopped: Promise<void> | null = null
+  #hurry: () => void = () => {}
+
+  constructor(
+    readonly config: BrokerConfig,
+    readonly log: Logger,
+    readonly helloDeadlineMs: number | undefined,
+  ) {
+    this.#story = new Story(log)
+    this.#rings = new RingBudget(config)
+    this.#jobs = new JobTable(new ResultStore(config.maxKeptResultBytes), config.maxJobs)
+    this.#engine = new Engine({
+      core: new Core(this.#coreConfig()),
+      clock: this.#clock,
+      jobs: this.#jobs,
+      stats: this.#stats,
+      story: this.#story,
+      brokerLife: this.#brokerLife,
+      channelDepth: config.channelDepth,
+      onBug: (error) => this.#die(error),
+    })
+    // The core makes job 0 itself: items without a job belong to it.
+    this.#jobs.create(DEFAULT_JOB)
+    this.#host = this.#makeHost()
+  }
+
+  async listen(socketPath: string): Promise<void> {
+    const { allowUids, allowGids } = this.config
+    this.socketPath = socketPath
+    this.#listener = await UnixListener.open({
+      path: socketPath,
+      open: allowUids.length + allowGids.length > 0,
+      onConnection: (socket) => this.#accept(socket),
+    })
+    try {
+      this.#http = await HttpServer.open(parseAddress(this.config.http), this.#httpFace())
+    } catch (error) {
+      this.#listener.close()
+      this.#engine.stop()
+      throw error
+    }
+    this.httpUrl = this.#http.url
+    const everyMs = Math.min(60_000, Math.max(100, this.config.resultsTtlMs / 10))
+    this.#sweepTimer = setInterval(() => this.#forgetEndedJobs(), everyMs)
+    this.#sweepTimer.unref()
+    this.#story.started({ socketPath, httpUrl: this.httpUrl })
+  }
+
+  state(): BrokerState {
+    const now = this.#clock.now()
+    const jobs = Array.from(this.#jobs)
+    return makeState(
+      {
+        version: VERSION,
+        startedAt: this.#startedAt.toISOString(),
+        uptimeSeconds: now / 1e9,
+        draining: this.#draining,
+        socketPath: this.socketPath,
+        httpUrl: this.httpUrl,
+        jobs: { known: jobs.length, ended: jobs.filter((job) => job.state === 'ended').length },
+        rings: { usedBytes: this.#rings.usedBytes, maxBytes: this.config.ringBytesMax },
+      },
+      this.#engine.counts(),
+      this.#stats,
+      this.#engine.consumers,
+      now,
+    )
+  }
+
+  stop(): Promise<void> {
+    this.#hurry()
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  async #stop(): Promise<void> {
+    this.#draining = true
+    this.#engine.dispatching = false
+    this.#story.draining(this.#left())
+    for (const { number, connection } of this.#engine.consumers.values()) {
+      this.#engine.drain(number)
+      connection.sendDrain()
+    }
+    await this.#inFlightSettled()
+    if (this.#sweepTimer !== null) clearInterval(this.#sweepTimer)
+    this.#closing.abort()
+    for (const job of this.#jobs) job.wake()
+    this.#story.drained(this.#left())
+    this.#engine.stop()
+    this.#listener?.close()
+    for (const connection of this.#connections) connection.close()
+    await this.#http?.close()
+  }
+
+  #left(): { waiting: number; leased: number } {
+    const { waiting, leased } = this.#engine.counts()
+    return { waiting: waiting.items, leased }
+  }
+
+  /** Resolves when no consumer works on anything, after drainTimeoutMs, or when told to hurry. */
+  #inFlightSettled(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer)
+        this.#engine.onStep = null
+        resolve()
+      }
+      const check = () => {
+        if (this.#engine.counts().leased === 0) done()
+      }
+      const timer = setTimeout(done, this.config.drainTimeoutMs)
+      this.#hurry = done
+      this.#engine.onStep = check
+      check()
+    })
+  }
+
+  #accept(socket: Socket): void {
+    this.#connections.add(new Connection(socket, this.#host, this.helloDeadlineMs))
+  }
+
+  #makeHost(): ConnectionHost {
+    const { config } = this
+    const engine = () => this.#engine
+    return {
+      rings: this.#rings,
+      brokerLife: this.#brokerLife,
+      leaseTimeoutMs: config.leaseTimeoutMs,
+      roundTo: config.roundTo,
+      log: this.log,
+      admit: (credentials) => this.#admit(credentials),
+      uniqueName: (wanted) => this.#uniqueName(wanted),
+      register: (connection, info) => engine().register(connection, info),
+      ready: (consumer, warnings) => engine().ready(consumer, warnings),
+      renew: (consumer) => engine().renew(consumer),
+      taken: (consumer, batch) => engine().taken(consumer, batch),
+      results: (consumer, message) => engine().results(consumer, message),
+      drain: (consumer) => engine().drain(consumer),
+      room: (consumer, hasRoom) => engine().room(consumer, hasRoom),
+      gone: (connection, consumer, cause) => this.#gone(connection, consumer, cause),
+    }
+  }
+
+  #admit({ uid, gid }: { readonly uid: number; readonly gid: number }): void {
+    const { allowUids, allowGids, maxConsumers } = this.config
+    const allowed =
+      uid === 0 || uid === process.getuid?.() || allowUids.includes(uid) || allowGids.includes(gid)
+    if (!allowed)
+      throw new FabricError('FABRIC_FORBIDDEN', `user ${uid} (group ${gid}) is not allowed`)
+    this.#refuseWhileDraining()
+    if (this.#connections.size >= maxConsumers)
+      throw new FabricError('FABRIC_CONSUMER_LIMIT', `${maxConsumers} consumers are connected`)
+  }
+
+  #uniqueName(wanted: string): string {
+    const used = new Set(Array.from(this.#engine.consumers.values(), ({ name }) => name))
+    let name = wanted
+    for (let i = 2; used.has(name); i++) name = `${wanted}-${i}`
+    return name
+  }
+
+  #gone(connection: Connection, consumer: number | null, cause: DeathCause): void {
+    this.#connections.delete(connection)
+    if (consumer === null) return
+    this.#stats.addRing(connection.channel.ring())
+    this.#engine.disconnect(consumer, cause)
+  }
+
+  #httpFace(): HttpFace {
+    let remembered: { counts: CoreCounts; state: BrokerState; atNs: number } | null = null
+    // A scrape reads dozens of values: they are of one moment, and the counts are made once.
+    const snapshot = () => {
+      const now = this.#clock.now()
+      if (remembered === null || now - remembered.atNs > 20 * NS_PER_MS)
+        remembered = { counts: this.#engine.counts(), state: this.state(), atNs: now }
+      return remembered
+    }
+    return {
+      ingest: {
+        job: (id) => this.#jobs.get(id),
+        submit: (job, block) => this.#submit(job, block),
+      },
+      jobs: {
+        jobs: this.#jobs,
+        createJob: (id, model) => this.#createJob(id, model),
+        flushJob: (job) => this.#engine.flush(job),
+        deleteJob: (job) => this.#deleteJob(job),
+        jobInfo: (job) => job.info(this.#leasedByJob().get(job.number) ?? 0),
+        jobInfos: () => this.#jobInfos(),
+      },
+      results: {
+        jobs: this.#jobs,
+        resultsRead: (job, bytes) => this.#engine.resultsRead(job, bytes),
+        closing: this.#closing.signal,
+      },
+      observed: {
+        state: () => this.state(),
+        readiness: () => this.#readiness(),
+        info: () => this.#info(),
+        registry: makeRegistry({
+          stats: this.#stats,
+          counts: () => snapshot().counts,
+          state: () => snapshot().state,
+          rings: () => this.#stats.ringTotals(snapshot().state.consumers),
+        }),
+      },
+      maxBodyBytes: this.config.maxBodyBytes,
+      log: this.log,
+    }
+  }
+
+  #submit(job: Job, block: SubmitBlock): SubmitAnswer {
+    this.#refuseWhileDraining()
+    return this.#engine.submit(job, block)
+  }
+
+  #createJob(id: string | undefined, model: number | null): Job {
+    this.#refuseWhileDraining()
+    const job = this.#jobs.create(id, model)
+    this.#engine.createJob(job)
+    return job
+  }
+
+  /** The default job is never missing: deleted, it begins anew. */
+  #deleteJob(job: Job): void {
+    this.#engine.deleteJob(job)
+    if (job.id === DEFAULT_JOB) this.#engine.createJob(this.#jobs.create(DEFAULT_JOB))
+  }
+
+  #leasedByJob(): Map<number, number> {
+    return new Map(this.#engine.counts().jobs.map(({ job, leased }) => [job, leased]))
+  }
+
+  #jobInfos(): JobInfo[] {
+    const leased = this.#leasedByJob()
+    return Array.from(this.#jobs, (job) => job.info(leased.get(job.number) ?? 0))
+  }
+
+  #forgetEndedJobs(): void {
+    const before = this.#clock.now() - this.config.resultsTtlMs * NS_PER_MS
+    for (const job of Array.from(this.#jobs))
+      if (job.endedNs !== null && job.endedNs <= before) this.#deleteJob(job)
+  }
+
+  #readiness(): { ready: boolean; reasons: string[] } {
+    const { unservedItems } = this.#engine.counts()
+    const reasons = [
+      ...(this.#draining ? ['draining'] : []),
+      ...(this.#engine.consumers.size === 0 ? ['no consumer is connected'] : []),
+      ...unservedItems.map(
+        ({ model, items }) => `no consumer serves model ${model}; ${items} items wait for it`,
+      ),
+    ]
+    return { ready: reasons.length === 0, reasons }
+  }
+
+  #info(): Record<string, unknown> {
+    const { maxBodyBytes, maxItemBytes, maxQueuedItems, maxQueuedTokens } = this.config
+    return {
+      name: 'fabric-broker',
+      version: VERSION,
+      storage: { mode: 'memory', durable: false },
+      socketPath: this.socketPath,
+      limits: { maxBodyBytes, maxItemBytes, maxQueuedItems, maxQueuedTokens },
+    }
+  }
+
+  #refuseWhileDraining(): void {
+    if (this.#draining)
+      throw new FabricError('FABRIC_DRAINING', 'the broker is shutting down and takes nothing new')
+  }
+
+  #coreConfig(): CoreConfig {
+    return {
+      ...this.config,
+      brokerLife: this.#brokerLife,
+      hashSeed: randomBytes(4).readInt32LE(),
+    }
+  }
+
+  /** State that a defect has touched can't be trusted: the process ends, loudly. */
+  #die(error: unknown): void {
+    this.log.fatal({ err: error }, 'a defect was found; the broker ends')
+    setImmediate(() => {
+      throw error
+    })
+  }
+}

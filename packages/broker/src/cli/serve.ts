@@ -1,0 +1,24 @@
+// `fabric-broker serve`: starts the broker and ties it to the signals of the process.
+import { startBroker } from '../broker.js'
+
+/** Killed by a second signal: as a shell would say it. */
+const EXIT_BY_SIGNAL = { SIGTERM: 143, SIGINT: 130 } as const
+
+export async function serve(flags: Readonly<Record<string, unknown>>): Promise<void> {
+  const { config: file = process.env.FABRIC_CONFIG, ...options } = flags
+  const broker = await startBroker({
+    flags: options,
+    environment: process.env,
+    ...(typeof file === 'string' ? { file } : {}),
+  })
+  await new Promise<void>((resolve, reject) => {
+    let stopping = false
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.on(signal, () => {
+        if (stopping) process.exit(EXIT_BY_SIGNAL[signal])
+        stopping = true
+        broker.stop().then(resolve, reject)
+      })
+    }
+  })
+}

@@ -1,0 +1,90 @@
+// `fabric-broker status`: the state of a running broker as a readable table.
+import { FabricError } from '@fabric/protocol'
+import type { BrokerState, ConsumerState } from '../state.js'
+
+export async function status(flags: { broker: string; json?: boolean }): Promise<void> {
+  const state = await fetchState(flags.broker)
+  process.stdout.write(
+    flags.json === true ? `${JSON.stringify(state, null, 2)}\n` : renderState(state),
+  )
+}
+
+async function fetchState(broker: string): Promise<BrokerState> {
+  try {
+    const response = await fetch(new URL('/v1/state', broker))
+    return (await response.json()) as BrokerState
+  } catch (cause) {
+    throw new FabricError('FABRIC_BROKER_UNREACHABLE', `no broker answers at ${broker}`, { cause })
+  }
+}
+
+const NUMBERS = new Intl.NumberFormat('en-US')
+const number = (value: number) => NUMBERS.format(value)
+const percent = (share: number | null) => (share === null ? '-' : `${(100 * share).toFixed(1)} %`)
+const fill = (value: number | null) => (value === null ? '-' : value.toFixed(3))
+const MiB = 2 ** 20
+
+export function renderState(state: BrokerState): string {
+  const { gate, items, batches, cleanup, assembly } = state
+  const { normal } = batches.fill
+  const lines = [
+    `broker    ${state.version}, up ${Math.round(state.uptimeSeconds)} s, ${state.storage.mode} (not durable)${state.draining ? ', DRAINING' : ''}`,
+    `gate      ${gate.open ? `open (${gate.reason})` : `closed, ${percent(gate.progress)} of ${number(gate.thresholdTokens)} tokens`}`,
+    `queue     ${number(items.waiting)} items, ${number(items.waitingTokens)} tokens, ${state.lanesActive} lanes, oldest ${state.oldestItemSeconds.toFixed(1)} s`,
+    `items     ${number(items.accepted)} accepted, ${number(items.settled.completed)} completed, ${number(items.settled.failed)} failed, ${number(items.leased)} leased, ${number(items.reclaimed)} reclaimed`,
+    `batches   ${number(batches.count)}, normal fill p1 ${fill(normal.p1)} p50 ${fill(normal.p50)}, padding waste ${percent(batches.paddingWaste)}`,
+    `assembly  p50 ${assembly.p50Us?.toFixed(1) ?? '-'} us, p99 ${assembly.p99Us?.toFixed(1) ?? '-'} us`,
+    `cleanup   ${cleanup.models.length > 0 ? `of model ${cleanup.models.join(', ')}` : 'off'}, ${cleanup.entries} entries, ${number(cleanup.batches)} batches`,
+    '',
+    ...consumerTable(state.consumers),
+  ]
+  for (const { model, items: waiting } of state.unserved)
+    lines.push(`no consumer serves model ${model}: ${number(waiting)} items wait`)
+  return `${lines.join('\n')}\n`
+}
+
+function consumerTable(consumers: readonly ConsumerState[]): string[] {
+  if (consumers.length === 0) return ['no consumer is connected']
+  const rows = consumers.map((one) => [
+    one.name,
+    one.overdue ? 'overdue' : one.state,
+    String(one.model),
+    `${one.contract.batchSize} x ${one.contract.inputLength}, ${one.contract.tokens} tokens`,
+    transport(one),
+    `${one.channelBatches}+${one.inFlight}`,
+    number(one.batches),
+    percent(one.idleShareDuringInput),
+    one.transportReason,
+  ])
+  const head = [
+    'consumer',
+    'state',
+    'model',
+    'contract',
+    'transport',
+    'held',
+    'batches',
+    'idle',
+    'why',
+  ]
+  return table([head, ...rows])
+}
+
+function transport({ transport: name, ring }: ConsumerState): string {
+  if (ring === null) return name
+  const page =
+    ring.pageSizeBytes >= MiB
+      ? `${ring.pageSizeBytes / MiB} MiB`
+      : `${ring.pageSizeBytes / 1024} KiB`
+  return `${name}, ${ring.capacityBytes / MiB} MiB, ${page} pages`
+}
+
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)))
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]))
+      .join('  ')
+      .trimEnd(),
+  )
+}

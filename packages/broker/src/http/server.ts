@@ -1,0 +1,85 @@
+// The HTTP interface: listens, and puts the routes together. All behaviour lies in the routes.
+import type { AddressInfo } from 'node:net'
+import { FabricError } from '@fabric/protocol'
+import Fastify, { type FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { installErrorHandlers } from './errors.js'
+import type { IngestTarget } from './ingest.js'
+import { itemsRoute } from './items-route.js'
+import { type JobActions, jobsRoutes } from './jobs-routes.js'
+import { type Observed, observeRoutes } from './observe-routes.js'
+import { type ResultReaders, resultsRoute } from './results-route.js'
+
+export interface HttpFace {
+  readonly ingest: IngestTarget
+  readonly jobs: JobActions
+  readonly results: ResultReaders
+  readonly observed: Observed
+  readonly maxBodyBytes: number
+  readonly log: Logger
+}
+
+/** Bodies other than items are a few fields. */
+const SMALL_BODY_BYTES_MAX = 64 * 1024
+
+export interface HttpAddress {
+  readonly host: string
+  readonly port: number
+}
+
+export function parseAddress(address: string): HttpAddress {
+  const colon = address.lastIndexOf(':')
+  const port = Number(address.slice(colon + 1))
+  if (port > 65_535)
+    throw new FabricError('FABRIC_CONFIG_INVALID', `http: ${port} is no port`, { field: 'http' })
+  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port }
+}
+
+export const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+
+export class HttpServer {
+  private constructor(
+    readonly app: FastifyInstance,
+    readonly url: string,
+  ) {}
+
+  /** @throws FabricError FABRIC_PORT_IN_USE, FABRIC_CONFIG_INVALID */
+  static async open({ host, port }: HttpAddress, face: HttpFace): Promise<HttpServer> {
+    const app = Fastify({
+      logger: false,
+      bodyLimit: SMALL_BODY_BYTES_MAX,
+      forceCloseConnections: true,
+      routerOptions: { maxParamLength: 512 },
+    })
+    installErrorHandlers(app, face.log)
+    jobsRoutes(app, face.jobs)
+    resultsRoute(app, face.results)
+    observeRoutes(app, face.observed)
+    app.register(async (scope) => itemsRoute(scope, face.ingest, face.maxBodyBytes))
+    try {
+      await app.listen({ host, port })
+    } catch (cause) {
+      throw listenError(cause as NodeJS.ErrnoException, host, port)
+    }
+    const bound = (app.server.address() as AddressInfo).port
+    return new HttpServer(app, `http://${host.includes(':') ? `[${host}]` : host}:${bound}`)
+  }
+
+  /** Answers under way are finished by the routes; idle connections are cut. */
+  close(): Promise<void> {
+    return this.app.close()
+  }
+}
+
+function listenError(cause: NodeJS.ErrnoException, host: string, port: number): FabricError {
+  if (cause.code === 'EADDRINUSE')
+    return new FabricError('FABRIC_PORT_IN_USE', `${host}:${port} is in use`, {
+      field: 'http',
+      cause,
+    })
+  return new FabricError('FABRIC_CONFIG_INVALID', `http: ${cause.message}`, {
+    field: 'http',
+    cause,
+  })
+}

@@ -1,0 +1,77 @@
+// The Unix socket that consumers on this host connect to. It is bound under a name of its own and
+// moved into place whole: whoever finds it at its path finds it listening and with its final mode.
+import { randomBytes } from 'node:crypto'
+import { chmodSync, lstatSync, renameSync, rmSync } from 'node:fs'
+import net, { type Server, type Socket } from 'node:net'
+import { dirname, join } from 'node:path'
+import { FabricError } from '@fabric/protocol'
+import { checkReplaceable, lockPath, type PathLock, prepareFolder } from './socket-path.js'
+
+export interface UnixListenerOptions {
+  readonly path: string
+  /** Other users may connect; credentials are checked on the connection. */
+  readonly open: boolean
+  readonly onConnection: (socket: Socket) => void
+}
+
+/** The kernel's queue of connections that were not accepted yet. */
+const BACKLOG = 511
+
+export class UnixListener {
+  #closed = false
+
+  private constructor(
+    readonly path: string,
+    readonly server: Server,
+    readonly lock: PathLock,
+    /** The file as it was put in place. */
+    readonly inode: { readonly dev: number; readonly ino: number },
+  ) {}
+
+  /** @throws FabricError FABRIC_SOCKET_IN_USE, FABRIC_SOCKET_PATH */
+  static async open({ path, open, onConnection }: UnixListenerOptions): Promise<UnixListener> {
+    prepareFolder(path, open)
+    const lock = await lockPath(path)
+    try {
+      await checkReplaceable(path)
+      const server = net.createServer(onConnection)
+      const inode = await bind(server, path, open)
+      return new UnixListener(path, server, lock, inode)
+    } catch (error) {
+      lock.release()
+      throw error
+    }
+  }
+
+  /** Takes no new connection; those that stand go on. The file is removed if it is still ours. */
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.server.close()
+    const found = lstatSync(this.path, { throwIfNoEntry: false })
+    if (found !== undefined && found.dev === this.inode.dev && found.ino === this.inode.ino)
+      rmSync(this.path, { force: true })
+    this.lock.release()
+  }
+}
+
+async function bind(server: Server, path: string, open: boolean) {
+  const temporary = join(dirname(path), `.${randomBytes(4).toString('hex')}`)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ path: temporary, backlog: BACKLOG }, resolve)
+    })
+    chmodSync(temporary, open ? 0o666 : 0o600)
+    const { dev, ino } = lstatSync(temporary)
+    renameSync(temporary, path)
+    return { dev, ino }
+  } catch (cause) {
+    server.close()
+    const { message } = cause as Error
+    throw new FabricError('FABRIC_SOCKET_PATH', `cannot listen on ${path}: ${message}`, {
+      field: 'socket',
+      cause,
+    })
+  }
+}
