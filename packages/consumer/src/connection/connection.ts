@@ -45,6 +45,7 @@ export class Connection {
   readonly #backoff = new Backoff()
   #live: Live | null = null
   #epoch = 0
+  #isDialling = false
   #isDraining = false
   #isClosing = false
   #disconnectedSince = performance.now()
@@ -59,13 +60,14 @@ export class Connection {
 
   async connect(): Promise<void> {
     const { socketPath, hello } = this.#options
+    this.#isDialling = true
     try {
-      const dialled = await dial(socketPath, hello)
-      if (this.#isClosing) dialled.socket.destroy()
-      else this.#begin(dialled)
+      this.#begin(await dial(socketPath, hello))
     } catch (error) {
       if (!this.#isClosing) this.#tryAgain(error as FabricError)
     }
+    this.#isDialling = false
+    if (this.#isClosing) this.#close()
   }
 
   handle(command: Command): void {
@@ -197,9 +199,11 @@ export class Connection {
     this.#retry = setTimeout(() => void this.connect(), retryInMs)
   }
 
+  /** A broker that is just answering has made room for us: it gets its goodbye when that is done. */
   #close(): void {
     this.#isClosing = true
     clearTimeout(this.#retry)
+    if (this.#isDialling) return
     if (this.#live === null) {
       this.#closed()
       return
