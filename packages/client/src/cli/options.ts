@@ -1,0 +1,56 @@
+// The flags that commands share, and what exit codes mean.
+import { InvalidArgumentError, Option } from 'commander'
+import { DEFAULT_BROKER } from '../client.js'
+
+export const EXIT = { completed: 0, couldNotRun: 1, usage: 2, someFailed: 3 } as const
+
+export interface BrokerOptions {
+  readonly broker: string
+  readonly apiKey?: string
+}
+
+export interface InputFlags {
+  readonly model: number
+  readonly tokenizer?: string
+  readonly textField: string
+  readonly idField: string
+  readonly job?: string
+  readonly workers?: number
+}
+
+export interface RunOptions extends BrokerOptions, InputFlags {
+  readonly output: string
+  readonly order: 'input' | 'completion'
+  readonly progress: boolean
+  readonly quiet?: boolean
+  readonly summary: 'text' | 'json'
+}
+
+function integer(from: number, to: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (/^\d+$/.test(text) && value >= from && value <= to) return value
+    throw new InvalidArgumentError(`It must be a whole number from ${from} to ${to}.`)
+  }
+}
+
+export const brokerOption = () =>
+  new Option('--broker <url>', 'address of the broker').env('FABRIC_BROKER').default(DEFAULT_BROKER)
+
+export const apiKeyOption = () =>
+  new Option('--api-key <key>', 'sent with every request').env('FABRIC_API_KEY')
+
+export const inputOptions = (): Option[] => [
+  new Option('--model <number>', 'model that the items are for')
+    .argParser(integer(0, 2 ** 31 - 1))
+    .makeOptionMandatory(),
+  new Option('--tokenizer <path>', 'tokenizer.json of the model, or its folder; needed for text'),
+  new Option('--text-field <name>', 'field that holds the text').default('text'),
+  new Option('--id-field <name>', 'field that holds the id; default id: the line number').default(
+    'id',
+  ),
+  new Option('--job <name>', 'name of the job; one that exists is gone on with'),
+  new Option('--workers <number>', 'tokenizer threads (default: cores - 1)').argParser(
+    integer(1, 1024),
+  ),
+]

@@ -1,0 +1,229 @@
+// `fabric run`: a file of items through the broker into a file of results. Three things go on at
+// once: reading and submitting, reading results, watching the broker. Each ends the others when it
+// fails.
+import type { ErrorBody, FabricError } from '@fabric/protocol'
+import { FabricClient } from '../client.js'
+import { type InputOptions, readItems } from '../input/items.js'
+import { countLines, STDIN } from '../input/lines.js'
+import { type InputLine, type ItemLine, isBad, type LineError } from '../input/parse.js'
+import type { Job } from '../job.js'
+import { CompletionSink, checkOutput, OrderedSink, type Sink } from '../output/sink.js'
+import { TokenizerPool } from '../tokenizer/pool.js'
+import { count } from './format.js'
+import { Interrupted, type Signals } from './interrupt.js'
+import { EXIT, type RunOptions } from './options.js'
+import { openProgress, type Progress } from './progress.js'
+import { RunStats } from './run-stats.js'
+import { StateView } from './state-view.js'
+import { summaryOf, summaryText } from './summary.js'
+
+const WATCH_EVERY_MS = 1000
+/** Further bad lines are only in the output. */
+const REPORTED_LINES_MAX = 10
+
+/** Everything that can be found wrong before a job exists, in the order of the flags. */
+async function prepare(input: string, options: RunOptions) {
+  checkOutput(options.output)
+  const { tokenizer, workers } = options
+  const pool = tokenizer === undefined ? null : await TokenizerPool.open({ tokenizer, workers })
+  const { textField, idField } = options
+  const source: InputOptions = { input, pool, textField, idField }
+  try {
+    const blocks = readItems(source)
+    const first = await blocks.next()
+    const client = new FabricClient({ broker: options.broker, apiKey: options.apiKey })
+    const before = new StateView(await client.state())
+    const job = await client.createJob({ id: options.job, model: options.model })
+    return { pool, blocks, first, client, before, job }
+  } catch (error) {
+    await pool?.close()
+    throw error
+  }
+}
+
+export async function runCommand(
+  input: string,
+  options: RunOptions,
+  signals: Signals,
+): Promise<number> {
+  const { pool, blocks, first, client, before, job } = await prepare(input, options)
+  const sink =
+    options.order === 'input' ? new OrderedSink(options.output) : new CompletionSink(options.output)
+  const stats = new RunStats()
+  const run = new Run(job, client, sink, stats, options)
+  const startedMs = performance.now()
+  try {
+    await run.go(input, first, blocks, signals)
+  } catch (error) {
+    await pool?.close()
+    return run.breakOff(error)
+  }
+  await pool?.close()
+  sink.finish()
+  const seconds = (performance.now() - startedMs) / 1000
+  const after = await run.look()
+  const { model, output } = options
+  const summary = summaryOf({
+    job: job.id,
+    model,
+    broker: client.broker,
+    output,
+    stats,
+    seconds,
+    before,
+    after,
+  })
+  if (options.summary === 'json') process.stdout.write(`${JSON.stringify(summary)}\n`)
+  else if (!options.quiet) process.stdout.write(summaryText(summary))
+  return stats.failed > 0 ? EXIT.someFailed : EXIT.completed
+}
+
+class Run {
+  readonly #progress: Progress
+  readonly #abort = new AbortController()
+  #reported = 0
+  #submitted = false
+
+  constructor(
+    readonly job: Job,
+    readonly client: FabricClient,
+    readonly sink: Sink,
+    readonly stats: RunStats,
+    readonly options: RunOptions,
+  ) {
+    const show = options.progress && !options.quiet
+    this.#progress = openProgress(show, stats, options.model)
+  }
+
+  async go(
+    input: string,
+    first: IteratorResult<InputLine[]>,
+    blocks: AsyncGenerator<InputLine[]>,
+    signals: Signals,
+  ): Promise<void> {
+    const { signal } = this.#abort
+    signals.onInterrupt((interrupted) => this.#abort.abort(interrupted))
+    if (input !== STDIN) this.#count(input)
+    const watch = this.#watch()
+    try {
+      const submitted = this.#submit(first, blocks)
+      const work = [submitted, this.#collect(submitted)]
+      for (const part of work) part.catch((error) => this.#abort.abort(error))
+      await Promise.all(work)
+      signal.throwIfAborted()
+    } finally {
+      clearInterval(watch)
+      this.#progress.stop()
+    }
+  }
+
+  /** Says what is done and where it is kept. @returns the exit code. */
+  breakOff(error: unknown): number {
+    const reason = this.#abort.signal.aborted ? this.#abort.signal.reason : error
+    const path = this.sink.keep()
+    const { total, done } = this.stats
+    const of = total === null ? '' : ` of ${count(total)}`
+    const interrupted = reason instanceof Interrupted
+    const why = interrupted ? 'interrupted' : `stopped: ${(reason as FabricError).message}`
+    process.stderr.write(
+      `fabric: ${why}\nfabric: ${count(done)}${of} items are done, kept in ${path}; ` +
+        `to go on: the same command with --job ${this.job.id}\n`,
+    )
+    return interrupted ? reason.exitCode : EXIT.couldNotRun
+  }
+
+  /** Null when the broker does not answer. */
+  async look(): Promise<StateView | null> {
+    return this.client.state().then(
+      (state) => new StateView(state),
+      () => null,
+    )
+  }
+
+  #count(input: string): void {
+    countLines(input, this.#abort.signal).then(
+      (lines) => {
+        this.stats.total = lines
+      },
+      () => {},
+    )
+  }
+
+  #watch(): NodeJS.Timeout {
+    const update = async () => this.#progress.update(await this.look())
+    void update()
+    return setInterval(update, WATCH_EVERY_MS)
+  }
+
+  async #submit(
+    first: IteratorResult<InputLine[]>,
+    blocks: AsyncGenerator<InputLine[]>,
+  ): Promise<void> {
+    const { stats } = this
+    await this.job.submit(this.#items(first, blocks), {
+      signal: this.#abort.signal,
+      onRefused: ({ item, error }) => this.#refuse(item, { ...error, line: item.line }),
+      onProgress: (summary) => {
+        stats.submit = summary
+        stats.waitingFor = null
+      },
+      onWait: (because) => {
+        stats.waitingFor = becauseOf(because)
+      },
+    })
+    this.#submitted = true
+  }
+
+  async *#items(
+    first: IteratorResult<InputLine[]>,
+    blocks: AsyncGenerator<InputLine[]>,
+  ): AsyncGenerator<ItemLine> {
+    for (let next = first; !next.done; next = await blocks.next()) {
+      for (const line of next.value) {
+        if (isBad(line)) {
+          this.stats.badLines += 1
+          this.#refuse(line, line.error)
+        } else {
+          this.sink.expect(line)
+          yield line
+        }
+      }
+    }
+  }
+
+  #refuse(line: { line: number; position: number; id: string }, error: LineError): void {
+    this.sink.failed(line, error)
+    this.#reported += 1
+    if (this.#reported > REPORTED_LINES_MAX) return
+    const field = error.field === undefined ? '' : `${error.field}: `
+    this.#progress.warn(`fabric: line ${error.line}: ${field}${error.message} (${error.code})`)
+    if (this.#reported === REPORTED_LINES_MAX) {
+      this.#progress.warn('fabric: further lines with errors are only in the output')
+    }
+  }
+
+  /** A job that is gone on with may end before all is submitted: then the results go on too. */
+  async #collect(submitted: Promise<void>): Promise<void> {
+    let offset = 0
+    for (;;) {
+      const wasSubmitted = this.#submitted
+      for await (const result of this.job.results({ offset, signal: this.#abort.signal })) {
+        offset = result.offset + 1
+        if (this.sink.result(result)) this.stats.settle(result)
+      }
+      if (wasSubmitted) return
+      await submitted
+    }
+  }
+}
+
+function becauseOf(because: ErrorBody | null): string {
+  switch (because?.code) {
+    case 'FABRIC_QUEUE_FULL':
+      return 'the queue is full, waiting for room'
+    case 'FABRIC_RESULTS_UNREAD':
+      return 'waiting for results to be read'
+    default:
+      return because?.message ?? 'waiting'
+  }
+}

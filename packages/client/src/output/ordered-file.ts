@@ -1,0 +1,110 @@
+// Puts records that come in any order into input order. They go to a spool beside the output as they
+// come, with their places in memory (12 bytes each); at the end they are gathered place by place into
+// a second file, which then takes the output's name.
+import { closeSync, openSync, readSync, renameSync, rmSync } from 'node:fs'
+import { float64Column, uint32Column } from './column.js'
+import { LineFile, outputError } from './line-file.js'
+
+/** Gathered at a time: bounds memory, and gives reads that lie near each other. */
+const WINDOW_BYTES = 8 << 20
+const WINDOW_RECORDS = 8192
+/** Reading over a gap of this size is cheaper than another read. */
+const GAP_BYTES = 16 << 10
+
+interface Extent {
+  readonly start: number
+  readonly length: number
+  /** Where it belongs in the window. */
+  readonly target: number
+}
+
+export class OrderedFile {
+  readonly spoolPath: string
+  readonly #spool: LineFile
+  /** Byte of the spool where the record of a place begins. */
+  readonly #starts = float64Column()
+  /** 0: no record of this place. */
+  readonly #lengths = uint32Column()
+  #places = 0
+
+  constructor(readonly path: string) {
+    this.spoolPath = `${path}.partial`
+    this.#spool = new LineFile(this.spoolPath)
+  }
+
+  /** The first record of a place stands. @returns whether this is it. */
+  append(place: number, record: string): boolean {
+    if (this.#lengths.get(place) !== 0) return false
+    this.#starts.set(place, this.#spool.bytes)
+    this.#lengths.set(place, this.#spool.append(record))
+    this.#places = Math.max(this.#places, place + 1)
+    return true
+  }
+
+  /** Writes the output and removes the spool. */
+  finish(): void {
+    this.#spool.close()
+    const sortedPath = `${this.path}.sorted`
+    const sorted = new LineFile(sortedPath)
+    const spool = openSync(this.spoolPath, 'r')
+    try {
+      for (let place = 0; place < this.#places; ) place = this.#gather(place, spool, sorted)
+      sorted.close()
+      renameSync(sortedPath, this.path)
+      rmSync(this.spoolPath)
+    } catch (error) {
+      throw outputError(this.path, error)
+    } finally {
+      closeSync(spool)
+    }
+  }
+
+  /** Keeps what there is, as lines in the order in which items ended. @returns its path. */
+  keep(): string {
+    this.#spool.close()
+    return this.spoolPath
+  }
+
+  /** Copies records from `place` on. @returns the place behind the last. */
+  #gather(place: number, spool: number, sorted: LineFile): number {
+    const extents: Extent[] = []
+    let bytes = 0
+    let next = place
+    for (; next < this.#places && extents.length < WINDOW_RECORDS; next++) {
+      const length = this.#lengths.get(next)
+      if (extents.length > 0 && bytes + length > WINDOW_BYTES) break
+      if (length > 0) extents.push({ start: this.#starts.get(next), length, target: bytes })
+      bytes += length
+    }
+    const window = Buffer.allocUnsafe(bytes)
+    for (const run of runsOf(extents)) copyRun(run, spool, window)
+    sorted.write(window)
+    return next
+  }
+}
+
+/** Extents that lie close together in the spool, in its order. */
+function runsOf(extents: Extent[]): Extent[][] {
+  extents.sort((a, b) => a.start - b.start)
+  const runs: Extent[][] = []
+  let end = Number.NEGATIVE_INFINITY
+  for (const extent of extents) {
+    if (extent.start - end > GAP_BYTES) runs.push([])
+    runs.at(-1)!.push(extent)
+    end = extent.start + extent.length
+  }
+  return runs
+}
+
+function copyRun(run: readonly Extent[], spool: number, window: Buffer): void {
+  const [first, last] = [run[0], run.at(-1)!]
+  const bytes = Buffer.allocUnsafe(last.start + last.length - first.start)
+  for (let at = 0; at < bytes.length; ) {
+    const got = readSync(spool, bytes, at, bytes.length - at, first.start + at)
+    if (got === 0) throw new Error('the spool is shorter than what was written to it')
+    at += got
+  }
+  for (const { start, length, target } of run) {
+    bytes.copy(window, target, start - first.start, start - first.start + length)
+  }
+}

@@ -1,0 +1,92 @@
+// Where the records of a run go. Both kinds get every record once; they differ in order, in memory,
+// and in what is left when a run is broken off.
+import { statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { FabricError } from '@fabric/protocol'
+import type { ItemLine, LineError } from '../input/parse.js'
+import type { JobResult } from '../results/value.js'
+import { IdIndex } from './id-index.js'
+import { LineFile } from './line-file.js'
+import { OrderedFile } from './ordered-file.js'
+import { failedRecord, resultRecord } from './record.js'
+
+export interface Sink {
+  /** Told before an item is submitted. Lines of one id are one item: the first line's. */
+  expect(item: ItemLine): void
+  /** @returns false when the result is of no item of this run: a job may be gone on with. */
+  result(result: JobResult): boolean
+  /** A line that is no item, or that the broker refused. */
+  failed(line: { readonly id: string; readonly position: number }, error: LineError): void
+  finish(): void
+  /** Ends early. @returns the path under which what was written is kept. */
+  keep(): string
+}
+
+/** @throws FabricError FABRIC_USAGE when the folder of the output is missing. */
+export function checkOutput(path: string): void {
+  const folder = dirname(resolve(path))
+  const fail = (why: string) => new FabricError('FABRIC_USAGE', why, { field: 'output' })
+  const stat = statSync(folder, { throwIfNoEntry: false })
+  if (!stat?.isDirectory()) throw fail(`output ${path}: there is no folder ${folder}`)
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+    throw fail(`output ${path} is a folder`)
+  }
+}
+
+export class OrderedSink implements Sink {
+  readonly #file: OrderedFile
+  readonly #ids = new IdIndex()
+
+  constructor(path: string) {
+    this.#file = new OrderedFile(path)
+  }
+
+  expect({ id, position }: ItemLine): void {
+    this.#ids.add(id, position)
+  }
+
+  result(result: JobResult): boolean {
+    const place = this.#ids.get(result.id)
+    return place >= 0 && this.#file.append(place, resultRecord(result))
+  }
+
+  failed({ id, position }: { id: string; position: number }, error: LineError): void {
+    this.#file.append(position, failedRecord(id, error))
+  }
+
+  finish(): void {
+    this.#file.finish()
+  }
+
+  keep(): string {
+    return this.#file.keep()
+  }
+}
+
+export class CompletionSink implements Sink {
+  readonly #file: LineFile
+
+  constructor(path: string) {
+    this.#file = new LineFile(path)
+  }
+
+  expect(): void {}
+
+  result(result: JobResult): boolean {
+    this.#file.append(resultRecord(result))
+    return true
+  }
+
+  failed({ id }: { id: string }, error: LineError): void {
+    this.#file.append(failedRecord(id, error))
+  }
+
+  finish(): void {
+    this.#file.close()
+  }
+
+  keep(): string {
+    this.#file.close()
+    return this.#file.path
+  }
+}
