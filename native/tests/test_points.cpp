@@ -1,0 +1,5 @@
+#include "fabric/test_point.hpp"
+
+namespace fabric {
+TestPointHook test_point_hook = nullptr;
+}
