@@ -1,6 +1,6 @@
 export { RING_ERROR_CODES, RingError, type RingErrorCode } from './errors.js'
 export { gatherRows } from './gather.js'
-export { RING_ABI_VERSION, type RingStat } from './native.js'
+export { RING_ABI_VERSION, type RingStat, ringSupport } from './native.js'
 export type { HugePages, RingPages } from './pages.js'
 export { RingReader, RingRecord } from './reader.js'
 export {

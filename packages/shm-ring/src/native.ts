@@ -85,24 +85,30 @@ export interface Native {
   hardenProcess(): void
 }
 
-let loaded: Native | undefined
+let loaded: Native | RingError | undefined
 
 /** Loaded on first use, so that a program which only may use a ring can start anywhere. */
 export function native(): Native {
   loaded ??= load()
+  if (loaded instanceof RingError) throw loaded
   return loaded
 }
 
-function load(): Native {
+/** Whether there can be a ring in this process, and if not why: batches travel by sockets then. */
+export function ringSupport(): { supported: boolean; reason: string } {
+  loaded ??= load()
+  if (loaded instanceof RingError) return { supported: false, reason: loaded.message }
+  return { supported: true, reason: '' }
+}
+
+function load(): Native | RingError {
   if (process.platform !== 'linux') {
-    throw new RingError(
-      'RING_PLATFORM_UNSUPPORTED',
-      `the ring needs Linux, this is ${process.platform}: batches travel by the socket instead`,
-    )
+    return unsupported(`the ring needs Linux, this is ${process.platform}`)
   }
   const addon = requireAddon()
+  if (addon instanceof RingError) return addon
   if (addon.abiVersion !== RING_ABI_VERSION) {
-    throw new RingError(
+    return new RingError(
       'RING_ABI_MISMATCH',
       `the addon has ring ABI ${addon.abiVersion}, this package ${RING_ABI_VERSION}: build it again`,
     )
@@ -111,15 +117,20 @@ function load(): Native {
   return addon
 }
 
-function requireAddon(): Native {
+function requireAddon(): Native | RingError {
   const require = createRequire(import.meta.url)
   const packageRoot = fileURLToPath(new URL('..', import.meta.url))
   try {
     return require('node-gyp-build')(packageRoot) as Native
   } catch (cause) {
-    throw new RingError(
-      'RING_PLATFORM_UNSUPPORTED',
-      `no build of the addon loads here: ${(cause as Error).message}`,
+    const [firstLine] = (cause as Error).message.split('\n')
+    return unsupported(
+      `no binary of the addon loads here (${firstLine}); with a C++20 compiler and CMake, ` +
+        '`npm rebuild @fabric/shm-ring` builds one',
     )
   }
+}
+
+function unsupported(why: string): RingError {
+  return new RingError('RING_PLATFORM_UNSUPPORTED', `${why}: batches travel by sockets instead`)
 }

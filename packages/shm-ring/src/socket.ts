@@ -1,5 +1,5 @@
 /** The Unix control socket, as far as Node can't do it: passing descriptors, and who the peer is. */
-import { native } from './native.js'
+import { native, ringSupport } from './native.js'
 
 export interface ConnectOptions {
   path: string
@@ -20,7 +20,7 @@ export interface Connection {
  * Connects, sends `hello` and reads one frame, which starts with its length as 32-bit little-endian
  * (at most 1 MiB, these four bytes included), with its descriptors. Runs on the thread pool.
  */
-export function connectUnix(options: ConnectOptions): Promise<Connection> {
+export async function connectUnix(options: ConnectOptions): Promise<Connection> {
   return native().connectUnix(options.path, options.hello, options.timeoutMs)
 }
 
@@ -49,8 +49,8 @@ export function peerCredentials(socketFd: number): PeerCredentials {
 
 /**
  * Keeps other processes of the same user from writing into this one, and so into its rings, by the
- * calls that debuggers use. Also switches core dumps off.
+ * calls that debuggers use. Also switches core dumps off. Where there are no rings, nothing is done.
  */
 export function hardenProcess(): void {
-  native().hardenProcess()
+  if (ringSupport().supported) native().hardenProcess()
 }
