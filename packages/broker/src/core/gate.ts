@@ -16,7 +16,7 @@ export function openGateIfDue(state: State): void {
   gate.open = true
   gate.reason = reason
   gate.heldNs = heldNs(state)
-  state.timers.close(gate.timer)
+  state.timers.clear(gate.timer)
   for (const model of state.models.values()) touch(state, model)
   state.effects.push({ type: 'gate', reason, heldNs: gate.heldNs })
 }

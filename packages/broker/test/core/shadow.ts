@@ -1,0 +1,408 @@
+// A second, slow opinion of the core's state, made from its events and effects alone, and the
+// invariants checked on it (scheduling.md, I1 to I6, I8). It shares no code with the core.
+
+import type { Core } from '../../src/core/core.js'
+import {
+  type Contract,
+  type CoreConfig,
+  type CoreEvent,
+  type DispatchEffect,
+  type Effect,
+  RESULT_COMPLETED,
+  RESULT_FAILED,
+} from '../../src/core/types.js'
+
+type ItemState = 'queued' | 'reclaimed' | 'retrying' | 'leased' | 'settled'
+
+export interface ShadowItem {
+  readonly id: string
+  readonly model: number
+  readonly length: number
+  readonly job: number
+  state: ItemState
+  batch: number
+  /** Times it came back, and when it is due (S28). */
+  returns: number
+  dueAt: number
+}
+
+export interface ShadowBatch {
+  readonly number: number
+  readonly consumer: number
+  readonly items: readonly ShadowItem[]
+  taken: boolean
+  readonly reported: Set<number>
+}
+
+export interface ShadowConsumer {
+  readonly id: number
+  readonly contract: Contract
+  draining: boolean
+  hasRoom: boolean
+  silent: boolean
+  heardAt: number
+  readonly channel: ShadowBatch[]
+  readonly inFlight: ShadowBatch[]
+}
+
+export class Shadow {
+  readonly items: ShadowItem[] = []
+  /** Those that have not ended: all that a check looks at. */
+  private readonly unsettled = new Set<ShadowItem>()
+  readonly batches = new Map<number, ShadowBatch>()
+  /** Batches that were taken back: their results come late. */
+  readonly lost: ShadowBatch[] = []
+  readonly consumers = new Map<number, ShadowConsumer>()
+  readonly flushed = new Map<number, boolean>([[0, false]])
+  readonly cleaning = new Set<number>()
+  gateOpen = false
+  /** Since when a model has had an idle consumer and work, per model (I8). */
+  private readonly stuckSince = new Map<number, number>()
+
+  constructor(
+    private readonly core: Core,
+    private readonly config: CoreConfig,
+  ) {}
+
+  apply(
+    event: CoreEvent,
+    effects: readonly Effect[],
+    submitted: readonly ShadowItem[],
+    now: number,
+  ): void {
+    this.applyEvent(event, now)
+    for (const effect of effects) this.applyEffect(event, effect, submitted, now)
+  }
+
+  private applyEvent(event: CoreEvent, now: number): void {
+    if (event.type === 'createJob') this.flushed.set(event.job, false)
+    if (event.type === 'flush') {
+      for (const job of event.job === null ? [...this.flushed.keys()] : [event.job]) {
+        this.flushed.set(job, true)
+      }
+    }
+    if (event.type === 'tick') this.endRetries(now)
+    if (event.type === 'deleteJob' && event.job !== 0) this.flushed.delete(event.job)
+    const consumer = 'consumer' in event ? this.consumers.get(event.consumer) : undefined
+    if (consumer === undefined) return
+    if (event.type === 'renew') consumer.heardAt = now
+    if (event.type === 'room') consumer.hasRoom = event.hasRoom
+    if (event.type === 'drain') consumer.draining = true
+    if (event.type === 'taken') this.take(consumer, event.batch)
+    if (event.type === 'results') this.report(consumer, event, now)
+  }
+
+  private take(consumer: ShadowConsumer, number: number): void {
+    const at = consumer.channel.findIndex((batch) => batch.number === number)
+    if (at < 0) return
+    const [batch] = consumer.channel.splice(at, 1)
+    batch.taken = true
+    consumer.inFlight.push(batch)
+  }
+
+  private endRetries(now: number): void {
+    for (const item of this.unsettled) {
+      if (item.state === 'retrying' && item.dueAt <= now) item.state = 'queued'
+    }
+  }
+
+  private report(
+    consumer: ShadowConsumer,
+    event: Extract<CoreEvent, { type: 'results' }>,
+    now: number,
+  ): void {
+    const batch = this.batches.get(event.batch)
+    if (batch === undefined || batch.consumer !== consumer.id) return
+    this.take(consumer, event.batch)
+    event.index.forEach((index, i) => {
+      if (index >= batch.items.length || batch.reported.has(index)) return
+      batch.reported.add(index)
+      const item = batch.items[index]
+      const outcome = event.outcome[i]
+      const ends = outcome === RESULT_COMPLETED || outcome === RESULT_FAILED
+      if (ends || item.state !== 'leased' || item.batch !== batch.number) return
+      item.state = 'retrying'
+      item.dueAt = now + Math.min(this.config.retryDelayMs * 2 ** item.returns++, 30_000) * 1e6
+    })
+  }
+
+  private applyEffect(
+    event: CoreEvent,
+    effect: Effect,
+    submitted: readonly ShadowItem[],
+    now: number,
+  ): void {
+    switch (effect.type) {
+      case 'submitted':
+        effect.codes.forEach((code, i) => {
+          if (code !== 0) return
+          this.items.push(submitted[i])
+          this.unsettled.add(submitted[i])
+          this.flushed.set(submitted[i].job, false)
+        })
+        return
+      case 'registered':
+        if (event.type === 'register') this.addConsumer(event.consumer, event.contract, now)
+        return
+      case 'gate':
+        check(!this.gateOpen, 'S9: the gate opened twice')
+        this.gateOpen = true
+        return
+      case 'dispatch':
+        this.dispatched(effect)
+        return
+      case 'settle':
+        for (const slot of effect.items) this.settled(slot)
+        return
+      case 'batchDone':
+        this.done(effect.batch)
+        return
+      case 'reclaim':
+        for (const number of effect.batches) this.takeBack(number)
+        return
+      case 'dead':
+        this.consumers.delete(effect.consumer)
+        return
+      case 'cleanup':
+        check(
+          this.cleaning.has(effect.model) === (effect.state === 'end'),
+          `cleanup ${effect.state} twice`,
+        )
+        if (effect.state === 'begin') this.cleaning.add(effect.model)
+        else this.cleaning.delete(effect.model)
+        return
+      default:
+    }
+  }
+
+  private addConsumer(id: number, contract: Contract, now: number): void {
+    this.consumers.set(id, {
+      id,
+      contract,
+      draining: false,
+      hasRoom: true,
+      silent: false,
+      heardAt: now,
+      channel: [],
+      inFlight: [],
+    })
+  }
+
+  private itemOf(slot: number): ShadowItem {
+    const item = this.items[this.core.items.sequence(slot) - 1]
+    check(item !== undefined, `slot ${slot} is not an item`)
+    check(this.core.items.length(slot) === item.length, 'length of a slot')
+    check(this.core.items.model(slot) === item.model, 'model of a slot')
+    check(this.core.items.job(slot) === item.job, 'job of a slot')
+    return item
+  }
+
+  private settled(slot: number): void {
+    const item = this.itemOf(slot)
+    check(item.state !== 'settled', `I1: ${item.id} settled twice`)
+    item.state = 'settled'
+    this.unsettled.delete(item)
+  }
+
+  private dispatched(effect: DispatchEffect): void {
+    check(this.gateOpen, 'I3: dispatched while the gate is closed')
+    const consumer = this.consumers.get(effect.consumer)!
+    const items = [...effect.items].map((slot) => this.itemOf(slot))
+    for (const item of items) {
+      check(item.state === 'queued' || item.state === 'reclaimed', `I1: ${item.id} ${item.state}`)
+      check(item.model === consumer.contract.model, 'a batch of another model')
+      item.state = 'leased'
+      item.batch = effect.batch
+    }
+    this.checkLimits(effect, consumer, items)
+    const batch = {
+      number: effect.batch,
+      consumer: consumer.id,
+      items,
+      taken: false,
+      reported: new Set<number>(),
+    }
+    this.batches.set(effect.batch, batch)
+    consumer.channel.push(batch)
+    check(consumer.channel.length <= this.config.channelDepth, 'I6: channel over its depth')
+    check(!consumer.draining && consumer.hasRoom, 'I6: dispatched without a place')
+  }
+
+  private checkLimits(
+    effect: DispatchEffect,
+    consumer: ShadowConsumer,
+    items: readonly ShadowItem[],
+  ): void {
+    const { batchSize, tokens, roundTo } = consumer.contract
+    const longest = Math.max(...items.map((item) => item.length))
+    const padded = Math.ceil(longest / roundTo) * roundTo
+    check(effect.paddedLength === padded, `S17: padded ${effect.paddedLength}, not ${padded}`)
+    check(effect.budgetTokens === padded * items.length, 'S22: budget tokens')
+    check(effect.fill === effect.budgetTokens / tokens, 'S22: fill')
+    check(effect.size === items.length && items.length > 0, 'a batch without items')
+    if (effect.closedBy === 'alone') {
+      check(items.length === 1, 'S5: alone, but not one')
+      const classRounding = Math.max(roundTo, this.config.roundTo)
+      for (const other of this.membersOf(consumer.contract.model)) {
+        const whole = Math.ceil(longest / classRounding) * classRounding
+        check(other.contract.tokens < whole, 'S5: alone, but another consumer holds it')
+        check(other.contract.tokens <= tokens, 'S5: alone, but not to the greatest budget')
+      }
+      return
+    }
+    check(items.length <= batchSize, 'I2: over batchSize')
+    check(padded * items.length <= tokens, 'I2: over tokens')
+    const oneMore = padded * (items.length + 1) > tokens
+    if (oneMore) check(effect.closedBy === 'token_limit', `S21: ${effect.closedBy}`)
+  }
+
+  private done(number: number): void {
+    const batch = this.batches.get(number)!
+    check(batch.reported.size === batch.items.length, 'a batch done before it was reported')
+    const consumer = this.consumers.get(batch.consumer)!
+    consumer.inFlight.splice(consumer.inFlight.indexOf(batch), 1)
+    this.batches.delete(number)
+  }
+
+  private takeBack(number: number): void {
+    const batch = this.batches.get(number)!
+    this.batches.delete(number)
+    this.lost.push(batch)
+    const consumer = this.consumers.get(batch.consumer)
+    for (const list of consumer === undefined ? [] : [consumer.channel, consumer.inFlight]) {
+      if (list.includes(batch)) list.splice(list.indexOf(batch), 1)
+    }
+    for (const item of batch.items) {
+      if (item.state === 'leased' && item.batch === number) item.state = 'reclaimed'
+    }
+  }
+
+  membersOf(model: number): ShadowConsumer[] {
+    return [...this.consumers.values()].filter(
+      (one) => !one.draining && one.contract.model === model,
+    )
+  }
+
+  /** Invariants after a step whose dispatches are done. */
+  checkAll(now: number): void {
+    this.checkCounts()
+    const onHold = new Set<number>()
+    for (const job of this.core.counts().jobs) if (job.onHold) onHold.add(job.job)
+    const work = new Map<number, ShadowItem[]>()
+    for (const item of this.unsettled) work.set(item.model, [])
+    for (const item of this.unsettled) work.get(item.model)!.push(item)
+    for (const [model, items] of work) {
+      const ready = items.filter((item) => !onHold.has(item.job))
+      this.checkWorkConserving(model, items, ready)
+      this.checkProgress(model, ready, now)
+    }
+  }
+
+  private checkCounts(): void {
+    const counts = this.core.counts()
+    let leased = 0
+    for (const item of this.unsettled) if (item.state === 'leased') leased++
+    const settled = this.items.length - this.unsettled.size
+    const waiting = this.items.length - leased - settled
+    check(counts.accepted === this.items.length, 'I1: accepted')
+    check(counts.leased === leased, `I1: leased ${counts.leased}, not ${leased}`)
+    check(counts.waiting.items === waiting, `I1: waiting ${counts.waiting.items}, not ${waiting}`)
+    check(sum(Object.values(counts.settled)) === settled, 'I1: settled')
+    const tiers = Object.values(counts.queue)
+    check(sum(tiers.map((tier) => tier.items)) === waiting, 'I1: tiers')
+    check(sum(tiers.map((tier) => tier.tokens)) === counts.waiting.tokens, 'I1: tokens of tiers')
+    check(counts.consumers.length === this.consumers.size, 'I6: consumers')
+    for (const one of counts.consumers) {
+      const shadow = this.consumers.get(one.id)!
+      check(one.channel === shadow.channel.length, 'I6: channel')
+      check(one.inFlight === shadow.inFlight.length, 'I6: in flight')
+      check(one.inFlight <= one.contract.maxInFlight, 'I6: maxInFlight')
+    }
+  }
+
+  /** I5: a free place and work that is ready for it and allowed to it never coexist. */
+  private checkWorkConserving(
+    model: number,
+    work: readonly ShadowItem[],
+    allowed: readonly ShadowItem[],
+  ): void {
+    if (!this.gateOpen) return
+    const members = this.membersOf(model)
+    const waiting = allowed.filter((item) => item.state === 'queued' || item.state === 'reclaimed')
+    if (waiting.length === 0 || members.length === 0) return
+    const stillOpen = work.some(
+      (item) => item.state !== 'leased' && this.flushed.get(item.job) === false,
+    )
+    for (const member of members) {
+      if (!member.hasRoom || member.channel.length >= this.config.channelDepth) continue
+      const full = this.fullBatches(member, waiting)
+      const tail = !stillOpen && full < members.length * this.config.channelDepth
+      if (tail && member.channel.length > 0) continue
+      // Plain rules leave full batches behind on purpose; the rest holds for them too.
+      if (this.config.serve === 'first') continue
+      check(full === 0, `I5: consumer ${member.id} has a place and a full batch waits`)
+      for (const item of waiting) {
+        const ready = item.state === 'reclaimed' || this.cleaning.has(model)
+        const held = this.budget(member, item) <= member.contract.tokens
+        check(!(ready && held), `I5: ${item.id} (${item.state}) waits beside a place`)
+        const alone = members.every((one) => this.budget(one, item) > one.contract.tokens)
+        const most = members.every((one) => one.contract.tokens <= member.contract.tokens)
+        check(!(alone && most), `I5: ${item.id} is over every budget and waits beside a place`)
+      }
+    }
+  }
+
+  private budget(member: ShadowConsumer, item: ShadowItem): number {
+    const rounding = Math.max(member.contract.roundTo, this.config.roundTo)
+    return Math.ceil(item.length / rounding) * rounding
+  }
+
+  private fullBatches(member: ShadowConsumer, waiting: readonly ShadowItem[]): number {
+    const counts = new Map<number, number>()
+    for (const item of waiting) {
+      if (item.state !== 'queued') continue
+      const shape = Math.ceil(item.length / this.config.roundTo) * this.config.roundTo
+      counts.set(shape, (counts.get(shape) ?? 0) + 1)
+    }
+    let full = 0
+    for (const [shape, count] of counts) {
+      const padded = Math.ceil(shape / member.contract.roundTo) * member.contract.roundTo
+      const size = Math.min(member.contract.batchSize, Math.floor(member.contract.tokens / padded))
+      if (size > 0) full += Math.floor(count / size)
+    }
+    return full
+  }
+
+  /**
+   * I8: work and an idle live consumer that may have it do not coexist for longer than S29 lets
+   * them. While a live consumer's channel holds a batch, S29 waits for it, so the clock stands.
+   */
+  private checkProgress(model: number, work: readonly ShadowItem[], now: number): void {
+    const members = this.membersOf(model)
+    const queued = work.filter((item) => item.state === 'queued')
+    const idle = members.some(
+      (one) =>
+        one.channel.length === 0 &&
+        one.inFlight.length === 0 &&
+        !one.silent &&
+        queued.some((item) => this.budget(one, item) <= one.contract.tokens),
+    )
+    const waits = members.some((one) => !one.hasRoom || (!one.silent && one.channel.length > 0))
+    if (!this.gateOpen || !idle || waits) {
+      this.stuckSince.delete(model)
+      return
+    }
+    const since = this.stuckSince.get(model) ?? now
+    this.stuckSince.set(model, since)
+    const bound = Math.max(this.config.cleanupIdleMs, this.config.leaseTimeoutMs) * 1_000_000
+    check(now - since <= bound, `I8: model ${model} stuck for ${now - since} ns`)
+  }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0)
+}
+
+export function check(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Error(what)
+}

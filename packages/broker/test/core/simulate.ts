@@ -1,0 +1,291 @@
+// Random workloads against the core: arrivals, deaths, late results, nacks, retries, flushes, drains,
+// in an order that a seed decides. After every step the shadow checks the invariants.
+
+import { Core } from '../../src/core/core.js'
+import {
+  type Contract,
+  type CoreConfig,
+  type CoreEvent,
+  type Effect,
+  RESULT_COMPLETED,
+  RESULT_FAILED,
+  RESULT_NACK,
+  RESULT_RETRY,
+} from '../../src/core/types.js'
+import { asPublished, block, config, contract, LIFE, MS } from './helpers.js'
+import { Random } from './random.js'
+import { check, Shadow, type ShadowBatch, type ShadowConsumer, type ShadowItem } from './shadow.js'
+
+export interface Log {
+  /** Events with their times, and effects, as text: what two runs are compared by. */
+  readonly events: string[]
+  readonly effects: string[]
+}
+
+const text = (value: unknown): string =>
+  JSON.stringify(value, (_, field) => {
+    if (typeof field === 'bigint') return field.toString()
+    return ArrayBuffer.isView(field) ? [...(field as unknown as number[])] : field
+  })
+
+export class Simulation {
+  readonly core: Core
+  readonly shadow: Shadow
+  readonly config: CoreConfig
+  private readonly random: Random
+  private now = 0
+  private nextConsumer = 1
+  private nextJob = 1
+  private nextItem = 0
+  private readonly models: number
+  private readonly longest: number
+  readonly log: Log = { events: [], effects: [] }
+
+  constructor(
+    seed: number,
+    private readonly logs = false,
+  ) {
+    const random = new Random(seed)
+    this.random = random
+    this.models = random.int(1, 3)
+    this.longest = random.pick([8, 24, 64, 200])
+    const plain = random.chance(0.15)
+    this.config = config({
+      releaseThreshold: random.pick([null, 0, 100, 1000]),
+      maxUnreadResultBytes: random.pick([1000, 1_000_000]),
+      cleanupIdleMs: random.pick([0, 1, 50]),
+      cleanupMerge: random.chance(0.8),
+      channelDepth: random.int(1, 3),
+      leaseTimeoutMs: random.pick([300, 3000]),
+      leaseMaxMs: random.pick([1000, 60_000]),
+      laneIdleMs: random.pick([1, 100, 30_000]),
+      gateMaxHoldMs: random.pick([0, 500, 30_000]),
+      maxQueuedItems: random.pick([40, 1000]),
+      maxQueuedTokens: random.pick([2000, 100_000]),
+      maxAttempts: random.int(1, 4),
+      maxDeliveries: random.int(2, 6),
+      resultsTtlMs: random.pick([200, 100_000]),
+      hashSeed: seed,
+      // A job below the threshold is held for ever by the plain gate, so it gets none.
+      ...(plain ? { ...asPublished, releaseThreshold: 0 } : {}),
+    })
+    this.core = new Core(this.config)
+    this.shadow = new Shadow(this.core, this.config)
+  }
+
+  run(steps: number): void {
+    for (let i = 0; i < steps; i++) this.act()
+    this.finish()
+  }
+
+  private step(event: CoreEvent, submitted: readonly ShadowItem[] = []): void {
+    this.one(event, submitted)
+    while (this.one({ type: 'dispatch' }).some((effect) => effect.type === 'dispatch'));
+    this.shadow.checkAll(this.now)
+  }
+
+  private one(event: CoreEvent, submitted: readonly ShadowItem[] = []): readonly Effect[] {
+    const effects = this.core.step(event, this.now)
+    if (this.logs) this.log.events.push(`${this.now} ${text(event)}`)
+    if (this.logs) this.log.effects.push(text(effects))
+    this.shadow.apply(event, effects, submitted, this.now)
+    return effects
+  }
+
+  private act(): void {
+    const { random } = this
+    const what = random.int(0, 99)
+    if (what < 30) this.submit()
+    else if (what < 60) this.consume()
+    else if (what < 80) this.pass(random.pick([0.1, 1, 20, 200]))
+    else if (what < 86) this.register()
+    else if (what < 89) this.lose()
+    else if (what < 92) this.late()
+    else if (what < 94) this.flush()
+    else if (what < 95) this.step({ type: 'createJob', job: this.nextJob++ })
+    else if (what < 96) this.deleteJob()
+    else this.disturb()
+  }
+
+  private submit(): void {
+    const { random } = this
+    const job = random.pick([...this.shadow.flushed.keys()])
+    const length = () => Math.max(1, Math.ceil(this.longest * random.next() ** 2))
+    const model = random.int(1, this.models)
+    const specs = Array.from({ length: random.int(1, 30) }, () => ({
+      id: random.chance(0.03) ? `m${random.int(0, this.nextItem)}` : `m${this.nextItem++}`,
+      length: length(),
+      model: random.chance(0.9) ? model : random.int(1, this.models),
+    }))
+    const items = specs.map((spec) => ({
+      ...spec,
+      job,
+      state: 'queued' as const,
+      batch: 0,
+      returns: 0,
+      dueAt: 0,
+    }))
+    this.step({ type: 'submit', block: block(specs, job) }, items)
+  }
+
+  private register(): void {
+    const { random } = this
+    if (this.shadow.consumers.size >= 6) return
+    const made: Contract = contract({
+      model: random.int(1, this.models),
+      batchSize: random.pick([1, 3, 8, 64]),
+      tokens: random.pick([16, 64, 200, 1024]),
+      inputLength: random.pick([32, 512, 512]),
+      roundTo: random.pick([1, 8, 8, 16]),
+      maxInFlight: random.int(1, 2),
+    })
+    const consumer = this.nextConsumer++
+    this.step({ type: 'register', consumer, name: `gpu${consumer}`, contract: made })
+  }
+
+  private consumer(): ShadowConsumer | null {
+    const consumers = [...this.shadow.consumers.values()].filter((one) => !one.silent)
+    return consumers.length === 0 ? null : this.random.pick(consumers)
+  }
+
+  /** A consumer takes a batch or reports on one that it has. */
+  private consume(): void {
+    const consumer = this.consumer()
+    if (consumer === null) return
+    const { channel, inFlight, contract } = consumer
+    if (channel.length > 0 && inFlight.length < contract.maxInFlight && this.random.chance(0.6)) {
+      this.step({ type: 'taken', consumer: consumer.id, batch: channel[0].number })
+      return
+    }
+    if (inFlight.length > 0) this.report(consumer.id, this.random.pick(inFlight), 0.7)
+  }
+
+  private report(consumer: number, batch: ShadowBatch, share: number): void {
+    const { random } = this
+    const whole = random.chance(share)
+    const left = batch.items.map((_, index) => index).filter((i) => !batch.reported.has(i))
+    const chosen = whole ? left : left.filter(() => random.chance(0.5))
+    if (random.chance(0.05)) chosen.push(0, batch.items.length + 3)
+    const bad = random.chance(0.2)
+    const outcome = chosen.map(() =>
+      bad ? random.pick([RESULT_FAILED, RESULT_RETRY, RESULT_NACK]) : RESULT_COMPLETED,
+    )
+    this.step({
+      type: 'results',
+      consumer,
+      brokerLife: LIFE,
+      batch: batch.number,
+      index: Uint32Array.from(chosen),
+      outcome: Uint8Array.from(outcome),
+    })
+  }
+
+  private lose(): void {
+    const consumer = this.consumer()
+    if (consumer === null) return
+    if (this.random.chance(0.3)) consumer.silent = true
+    else if (this.random.chance(0.4)) this.step({ type: 'drain', consumer: consumer.id })
+    else this.step({ type: 'disconnect', consumer: consumer.id, cause: 'connection_closed' })
+  }
+
+  private late(): void {
+    const { lost } = this.shadow
+    if (lost.length > 0)
+      this.report(this.random.int(0, this.nextConsumer), this.random.pick(lost), 0.5)
+  }
+
+  private flush(): void {
+    const jobs = [...this.shadow.flushed.keys()]
+    this.step({ type: 'flush', job: this.random.chance(0.5) ? null : this.random.pick(jobs) })
+  }
+
+  private deleteJob(): void {
+    this.step({ type: 'deleteJob', job: this.random.pick([...this.shadow.flushed.keys()]) })
+  }
+
+  private disturb(): void {
+    const consumer = this.consumer()
+    const { random } = this
+    const what = random.int(0, 4)
+    const job = random.pick([...this.shadow.flushed.keys()])
+    if (what === 3) this.step({ type: 'resultsStored', job, bytes: random.int(0, 900) })
+    if (what === 4) this.step({ type: 'resultsRead', job, bytes: random.int(0, 900) })
+    if (consumer === null) return
+    if (what === 0) this.step({ type: 'room', consumer: consumer.id, hasRoom: random.chance(0.7) })
+    if (what === 1) this.step({ type: 'taken', consumer: consumer.id, batch: random.int(1, 50) })
+    if (what === 2) {
+      this.step({
+        type: 'results',
+        consumer: consumer.id,
+        brokerLife: random.chance(0.5) ? 1n : LIFE,
+        batch: 1_000_000,
+        index: Uint32Array.of(0),
+        outcome: Uint8Array.of(0),
+      })
+    }
+  }
+
+  /** Time goes on; consumers that are not silent renew in time, timers fire at theirs. */
+  private pass(ms: number): void {
+    const end = this.now + Math.floor(ms * MS)
+    while (this.core.nextTimerAt() <= end) {
+      this.now = Math.max(this.now, this.core.nextTimerAt())
+      for (const one of [...this.shadow.consumers.values()]) {
+        if (!one.silent && this.now >= one.heardAt + (this.config.leaseTimeoutMs * MS) / 4) {
+          this.step({ type: 'renew', consumer: one.id })
+        }
+      }
+      this.step({ type: 'tick' })
+    }
+    this.now = end
+    for (const one of [...this.shadow.consumers.values()]) {
+      if (!one.silent) this.step({ type: 'renew', consumer: one.id })
+    }
+  }
+
+  /** I4: input has ended, every served model's work drains, every gauge is 0. */
+  private finish(): void {
+    for (const one of [...this.shadow.consumers.values()]) {
+      if (!one.hasRoom) this.step({ type: 'room', consumer: one.id, hasRoom: true })
+    }
+    for (let model = 1; model <= this.models; model++) {
+      const consumer = this.nextConsumer++
+      const made = contract({ model, tokens: 64 })
+      this.step({ type: 'register', consumer, name: 'last', contract: made })
+    }
+    for (const job of this.shadow.flushed.keys()) {
+      this.step({ type: 'resultsRead', job, bytes: 1_000_000 })
+    }
+    this.step({ type: 'flush', job: null })
+    for (let round = 0; this.core.counts().waiting.items + this.core.counts().leased > 0; round++) {
+      check(round < 2000, `I4: ${text(this.core.counts())}`)
+      for (const one of [...this.shadow.consumers.values()]) this.work(one)
+      if (this.core.counts().waiting.items + this.core.counts().leased > 0) this.pass(50)
+    }
+    const counts = this.core.counts()
+    for (const tier of Object.values(counts.queue))
+      check(tier.items + tier.tokens === 0, 'I4: tiers')
+    check(counts.cleanup.models.length === 0, 'I4: cleanup goes on')
+  }
+
+  private work(consumer: ShadowConsumer): void {
+    if (consumer.silent) return
+    const { channel, inFlight, contract } = consumer
+    while (channel.length > 0 && inFlight.length < contract.maxInFlight) {
+      this.step({ type: 'taken', consumer: consumer.id, batch: channel[0].number })
+    }
+    for (const batch of [...inFlight]) this.complete(consumer, batch)
+  }
+
+  private complete(consumer: ShadowConsumer, batch: ShadowBatch): void {
+    const left = batch.items.map((_, index) => index).filter((i) => !batch.reported.has(i))
+    this.step({
+      type: 'results',
+      consumer: consumer.id,
+      brokerLife: LIFE,
+      batch: batch.number,
+      index: Uint32Array.from(left),
+      outcome: new Uint8Array(left.length),
+    })
+  }
+}
