@@ -32,7 +32,9 @@ export function brownParagraphs(): Text[] {
   const files = readdirSync(folder).filter((name) => /^c[a-r]\d\d$/.test(name))
   return files.sort().flatMap((name) => {
     const blocks = readFileSync(join(folder, name), 'utf8').split(/\n[ \t]*\n[ \t]*\n/)
-    return blocks.map(untag).flatMap((text, i) => (text === '' ? [] : [{ id: `brown:${name}:${i}`, text }]))
+    return blocks
+      .map(untag)
+      .flatMap((text, i) => (text === '' ? [] : [{ id: `brown:${name}:${i}`, text }]))
   })
 }
 

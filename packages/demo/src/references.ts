@@ -37,4 +37,7 @@ export function packInOrder(
 export const packFirstCome = packInOrder
 
 export const packSorted: typeof packInOrder = (lengths, contract) =>
-  packInOrder([...lengths].sort((a, b) => b - a), contract)
+  packInOrder(
+    [...lengths].sort((a, b) => b - a),
+    contract,
+  )
