@@ -168,7 +168,7 @@ class Broker implements RunningBroker {
     this.#story.drained(this.#left())
     this.#engine.stop()
     this.#listener?.close()
-    for (const connection of this.#connections) connection.close()
+    for (const connection of this.#connections) connection.leave()
     await this.#http?.close()
   }
 
@@ -196,7 +196,8 @@ class Broker implements RunningBroker {
   }
 
   #accept(socket: Socket): void {
-    this.#connections.add(new Connection(socket, this.#host, this.helloDeadlineMs))
+    const connection = new Connection(socket, this.#host, this.helloDeadlineMs)
+    if (!connection.closed) this.#connections.add(connection)
   }
 
   #makeHost(): ConnectionHost {

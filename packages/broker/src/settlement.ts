@@ -58,7 +58,7 @@ export class Settlement {
     const { items } = this
     const status = effect.status[i]
     const entry = message === null ? NO_ENTRY : this.#entryOf[effect.index[i]]
-    const { encoding, value, truncatedTo } = valueOf(effect, status, entry, message)
+    const { encoding, value, truncatedTo } = resultValue(effect, status, entry, message)
     const idAt = items.idOffset(slot)
     job.settled[status] += 1
     this.stats.countSettled(items.model(slot), status)
@@ -92,7 +92,7 @@ export class Settlement {
   }
 }
 
-function valueOf(
+function resultValue(
   { reason }: SettleEffect,
   status: SettledStatus,
   entry: number,

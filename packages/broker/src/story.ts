@@ -114,7 +114,7 @@ export class Story {
 
   #dead(effect: Extract<Effect, { type: 'dead' }>, consumer: Consumer | undefined): void {
     const name = consumer?.name ?? String(effect.consumer)
-    if (consumer?.connection.saidBye === true)
+    if (consumer?.connection.endsCleanly === true)
       this.log.info({ consumer: name }, `consumer ${name} left`)
     else
       this.log.warn(

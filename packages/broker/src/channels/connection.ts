@@ -81,8 +81,8 @@ export class Connection {
   #channel: Channel | null = null
   #ring: RingWriter | null = null
   #closed = false
-  /** The consumer said that all is settled, so its close is no death worth a warning. */
-  saidBye = false
+  /** The consumer said that all is settled, or the broker closes: no death worth a warning. */
+  endsCleanly = false
 
   constructor(
     readonly socket: Socket,
@@ -103,6 +103,10 @@ export class Connection {
     })
   }
 
+  get closed(): boolean {
+    return this.#closed
+  }
+
   /** @throws when the consumer has no channel: batches are dispatched only after the welcome. */
   get channel(): Channel {
     if (this.#channel === null) throw new Error('bug: a batch for a consumer without a channel')
@@ -119,6 +123,12 @@ export class Connection {
 
   sendDrain(): void {
     if (!this.#closed) this.socket.write(encodeFrame(FrameType.drain))
+  }
+
+  /** The broker shuts down. */
+  leave(): void {
+    this.endsCleanly = true
+    this.close()
   }
 
   /** Closes when what was written has gone, or soon: the peer may have stopped reading. */
@@ -216,26 +226,33 @@ export class Connection {
   #handle(consumer: number, frame: Frame): void {
     switch (frame.type) {
       case FrameType.renew:
-        return this.host.renew(consumer)
+        this.host.renew(consumer)
+        break
       case FrameType.taken:
-        return this.host.taken(consumer, decodeTaken(frame.body))
+        this.host.taken(consumer, decodeTaken(frame.body))
+        break
       case FrameType.results:
-        return this.host.results(consumer, decodeResults(frame.body))
+        this.host.results(consumer, decodeResults(frame.body))
+        break
       case FrameType.drain:
-        return this.host.drain(consumer)
+        this.host.drain(consumer)
+        break
       case FrameType.bye:
-        this.saidBye = true
-        return
+        this.endsCleanly = true
+        break
       case FrameType.error:
-        this.host.log.warn(
-          { error: decodeError(frame.body).toBody() },
-          'the consumer reports an error',
-        )
-        this.#end('protocol_error')
-        return this.close()
+        this.#peerFailed(decodeError(frame.body))
+        break
       default:
         throw new FabricError('FABRIC_PROTOCOL', `frame type ${frame.type} is the broker’s`)
     }
+  }
+
+  /** Whoever sends an error closes after it. */
+  #peerFailed(error: FabricError): void {
+    this.host.log.warn({ error: error.toBody() }, 'a consumer reports an error')
+    this.#end('protocol_error')
+    this.close()
   }
 
   #end(cause: DeathCause): void {

@@ -1,6 +1,8 @@
 // `fabric-broker serve`: starts the broker and ties it to the signals of the process.
 import { startBroker } from '../broker.js'
 
+/** Ctrl-C and process managers often signal a process and its group: one wish, not two. */
+const SAME_SIGNAL_MS = 500
 /** Killed by a second signal: as a shell would say it. */
 const EXIT_BY_SIGNAL = { SIGTERM: 143, SIGINT: 130 } as const
 
@@ -12,11 +14,14 @@ export async function serve(flags: Readonly<Record<string, unknown>>): Promise<v
     ...(typeof file === 'string' ? { file } : {}),
   })
   await new Promise<void>((resolve, reject) => {
-    let stopping = false
+    let stoppingSince: number | null = null
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.on(signal, () => {
-        if (stopping) process.exit(EXIT_BY_SIGNAL[signal])
-        stopping = true
+        if (stoppingSince !== null) {
+          if (Date.now() - stoppingSince > SAME_SIGNAL_MS) process.exit(EXIT_BY_SIGNAL[signal])
+          return
+        }
+        stoppingSince = Date.now()
         broker.stop().then(resolve, reject)
       })
     }

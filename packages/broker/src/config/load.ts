@@ -20,7 +20,7 @@ export interface ConfigSources {
   readonly file?: string
 }
 
-const refuse = (field: string, message: string): never => {
+function refuse(field: string, message: string): never {
   throw new FabricError('FABRIC_CONFIG_INVALID', `${field}: ${message}`, { field })
 }
 
@@ -56,14 +56,14 @@ function readFile(file: string, given: Map<OptionName, unknown>): void {
   try {
     content = readFileSync(file, 'utf8')
   } catch (cause) {
-    return refuse('config', `${file} cannot be read (${(cause as Error).message})`)
+    refuse('config', `${file} cannot be read (${(cause as Error).message})`)
   }
   const document = parseDocument(content)
   if (document.errors.length > 0) refuse('config', `${file}: ${document.errors[0].message}`)
   const values: unknown = document.toJS()
   if (values === null || values === undefined) return
   if (typeof values !== 'object' || Array.isArray(values))
-    return refuse('config', `${file} must hold keys and values`)
+    refuse('config', `${file} must hold keys and values`)
   for (const [name, value] of Object.entries(values)) {
     if (!isOption(name)) refuse(name, `unknown key in ${file}${suggestion(name)}`)
     else take(given, name, value, `in ${file} it`)

@@ -69,7 +69,10 @@ export function appendItem(
       'text',
       'this broker has no tokenizer: send tokens, or use fabric run',
     )
-  if (item.payload !== undefined) return appendPayload(columns, item, model)
+  if (item.payload !== undefined) {
+    appendPayload(columns, item, model)
+    return
+  }
   if (item.tokens === undefined) throw malformed('tokens', 'an item needs tokens, or a payload')
   if (item.length !== undefined) throw malformed('length', 'length goes with a payload')
   columns.pushTokens(item.id, model, writeTokens(columns, item.tokens))
