@@ -12,6 +12,9 @@ export function gatherRowsInScript(
   sourceByteOffset: Uint32Array,
   sourceByteLength: Uint32Array,
 ): void {
+  for (const value of [targetByteOffset, rowStrideBytes, rows])
+    if (!Number.isSafeInteger(value) || value < 0)
+      throw new RangeError(`offset, stride and rows must be whole numbers, not ${value}`)
   if (rows > Math.min(sourceIndex.length, sourceByteOffset.length, sourceByteLength.length))
     throw new RangeError('rows is larger than the arrays that describe them')
   if (targetByteOffset > target.byteLength)
