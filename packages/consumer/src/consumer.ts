@@ -200,8 +200,9 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
         this.#feed.push(report.epoch, report.buffer)
         break
       case 'drain':
-        logger.info({}, 'the broker asks this consumer to drain')
-        void this.drain()
+        // A broker that ends asks for it too: this consumer stays, and is there for the next one.
+        logger.info({}, 'the broker asks to take nothing more; finishing what is in flight')
+        this.#feed.disconnected()
         break
       case 'disconnected':
         this.#feed.disconnected()
@@ -213,7 +214,8 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
         this.#onUnreachable(report.error, report.retryInMs)
         break
       case 'failed':
-        this.#fail(FabricError.fromBody(report.error))
+        if (report.error.code === 'FABRIC_CONSUMER_DRAINED') this.#onDrainedByOperator()
+        else this.#fail(FabricError.fromBody(report.error))
         break
       case 'closed':
         if (report.unsentResults > 0)
@@ -242,6 +244,12 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
     )
     for (const warning of welcome.warnings) logger.warn({}, warning)
     this.emit('registered', welcome)
+  }
+
+  #onDrainedByOperator(): void {
+    this.#options.logger.info({}, 'the operator drained this consumer')
+    this.#feed.stop()
+    this.#finish()
   }
 
   /** One clear line, not one each try. */

@@ -145,6 +145,8 @@ export function parseBrokerAddress(broker: unknown): string {
       'broker',
       `${broker}: this version connects by Unix socket only, on the broker's own host`,
     )
+  if (/^https?:/.test(broker))
+    throw invalid('broker', `${broker}: producers use this address; a consumer needs unix:PATH`)
   const path = /^unix:(?:\/\/(?=\/))?(.+)$/.exec(broker)?.[1]
   if (path === undefined)
     throw invalid('broker', `${broker}: must be an address like unix:/run/fabric/broker.sock`)

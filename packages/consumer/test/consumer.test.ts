@@ -1,9 +1,11 @@
 // What the consumer does with batches, handlers and its own end, against the broker's side of the
 // protocol; by the socket, where the transport makes no difference.
 import { FabricError, ItemError } from '@fabric/consumer'
-import { encodeFrame, FrameType, Outcome } from '@fabric/protocol'
+import { encodeError, encodeFrame, FrameType, Outcome } from '@fabric/protocol'
 import { describe, expect, test } from 'vitest'
 import { count } from './support/batches.js'
+import { gate } from './support/changes.js'
+import { recordingLogger } from './support/logger.js'
 import { start } from './support/start-consumer.js'
 import { json } from './support/stub-broker.js'
 
@@ -181,13 +183,38 @@ describe('consumer', () => {
     expect(late.consumer.status.state).toBe('ended')
   })
 
-  test('a broker that asks for a drain gets what is in flight and a goodbye', async () => {
+  test('a broker that asks for a drain gets what is in flight, and the consumer stays for the next', async () => {
+    const { logger, lines } = recordingLogger()
+    const { broker, consumer } = await start({}, { logger })
+    const { promise, open } = gate()
+    void consumer.run(async () => {
+      await promise
+      return ['finished']
+    })
+    const first = await broker.registered()
+    first.send({ batch: 1, items: [{ tokens: [1] }] })
+    await first.until(() => first.taken.length === 1)
+    first.send({ batch: 2, items: [{ tokens: [1] }] })
+    first.sendFrame(encodeFrame(FrameType.drain))
+    await lines.until(() => lines.some(({ message }) => message.includes('take nothing more')))
+    open()
+    await first.outcomes(1, 1)
+    first.close()
+    const second = await broker.registered(1)
+    second.send({ batch: 3, items: [{ tokens: [1] }] })
+    await second.outcomes(3, 1)
+    expect(first.taken).toEqual([1])
+    expect(second.taken).toEqual([3])
+  })
+
+  test('a consumer that the operator drained ends without an error', async () => {
     const { broker, consumer } = await start({})
     const running = consumer.run(() => [])
     const connection = await broker.registered()
-    connection.sendFrame(encodeFrame(FrameType.drain))
+    const error = { code: 'FABRIC_CONSUMER_DRAINED', message: 'drained by the operator' } as const
+    connection.endWith(encodeError(error))
     await running
-    expect(connection.hasSaidBye).toBe(true)
+    expect(consumer.status.state).toBe('ended')
   })
 
   test('it can be started once, and drained before it was', async () => {

@@ -65,6 +65,11 @@ const kinds = {
     meaning: 'A model has consumers of 64 different contracts already.',
   },
   FABRIC_CONSUMER_LIMIT: { status: 429, meaning: 'maxConsumers are connected.' },
+  FABRIC_CONSUMER_DRAINED: {
+    status: 409,
+    meaning:
+      'An operator drained this consumer: it has finished what it held, and ends with exit code 0.',
+  },
   FABRIC_PROTOCOL: {
     status: 400,
     meaning: 'The peer sent something that is not our protocol, or another version of it.',

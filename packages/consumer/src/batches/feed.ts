@@ -73,7 +73,7 @@ export class BatchFeed {
     this.#pump()
   }
 
-  /** What waits is the broker's again; what is in hand goes on. */
+  /** What waits is the broker's again, until the next connection; what is in hand goes on. */
   disconnected(): void {
     this.#intake?.end()
     this.#intake = null

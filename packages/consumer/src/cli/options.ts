@@ -1,6 +1,7 @@
 // The command's flags, one table: each is a flag and an environment variable, and is checked in one
 // place. What is wrong is one line that names the flag.
-import { existsSync } from 'node:fs'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { BATCH_SIZE_MAX, INT32_MAX, MAX_IN_FLIGHT_MAX, ROUND_TO_MAX } from '@fabric/protocol'
 import { Command, InvalidArgumentError, Option } from 'commander'
 
@@ -26,6 +27,7 @@ export interface CliOptions {
   readonly reconnect: boolean
   readonly connectTimeout?: number
   readonly logLevel: string
+  readonly logFormat: 'json' | 'pretty'
 }
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent']
@@ -35,7 +37,6 @@ export function defineCommand(version: string): Command {
     .description('Serves a model to the broker: takes batches, runs them, returns the results.')
     .version(version)
     .allowExcessArguments(false)
-    .showHelpAfterError('(--help lists the options)')
   for (const option of options()) command.addOption(option)
   return command
 }
@@ -43,9 +44,7 @@ export function defineCommand(version: string): Command {
 function options(): Option[] {
   const flag = (flags: string, description: string) => {
     const option = new Option(flags, description)
-    return option.env(
-      `FABRIC_${option.name().replace(/^no-/, '').replaceAll('-', '_').toUpperCase()}`,
-    )
+    return option.env(`FABRIC_${option.name().replaceAll('-', '_').toUpperCase()}`)
   }
   const integer = (flags: string, description: string, least: number, most: number) =>
     flag(flags, description).argParser(parseInteger(least, most))
@@ -82,10 +81,7 @@ function options(): Option[] {
     flag('--overlength <policy>', 'items longer than the input length are cut, or fail')
       .choices(['truncate', 'fail'])
       .default('truncate'),
-    new Option(
-      '--no-keep-last-token',
-      'cut at the end, also where the runtime keeps the last token',
-    ),
+    flag('--no-keep-last-token', 'cut at the end, also where the runtime keeps the last token'),
     flag('--device <device>', 'where the model runs')
       .choices(['cpu', 'cuda', 'auto'])
       .default('auto'),
@@ -93,13 +89,16 @@ function options(): Option[] {
     flag('--normalize <when>', 'L2-normalise the rows; auto: where the model wants it')
       .choices(['auto', 'yes', 'no'])
       .default('auto'),
-    new Option('--no-reconnect', 'end, with exit code 1, when there is no broker or it goes'),
+    flag('--no-reconnect', 'end, with exit code 1, when there is no broker or it goes'),
     integer(
       '--connect-timeout <ms>',
       'end, with exit code 1, after so long without a broker',
       1,
       INT32_MAX,
     ),
+    flag('--log-format <format>', 'log lines as JSON, or for people')
+      .choices(['json', 'pretty'])
+      .default('json'),
     flag('--log-level <level>', 'log lines from this level on').choices(LOG_LEVELS).default('info'),
   ]
 }
@@ -113,10 +112,21 @@ function parseInteger(least: number, most: number): (text: string) => number {
   }
 }
 
-/** Where `fabric-broker serve` listens unless told otherwise. */
+/** Where `fabric-broker serve` listens unless told otherwise; where it would, if it does not yet. */
 function defaultBroker(): string {
   const system = '/run/fabric/broker.sock'
-  const runtimeDir = process.env.XDG_RUNTIME_DIR
-  if (existsSync(system) || runtimeDir === undefined) return `unix:${system}`
-  return `unix:${runtimeDir}/fabric/broker.sock`
+  const { XDG_RUNTIME_DIR: runtimeDir } = process.env
+  if (!runtimeDir) return `unix:${system}`
+  const own = join(runtimeDir, 'fabric', 'broker.sock')
+  const isSystem = existsSync(system) || (!existsSync(own) && isWritable('/run'))
+  return `unix:${isSystem ? system : own}`
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
 }

@@ -34,7 +34,7 @@ export type Report =
       readonly descriptors: readonly number[]
     }
   | { readonly type: 'batch'; readonly epoch: number; readonly buffer: ArrayBuffer }
-  /** The broker wants this consumer to take nothing new. */
+  /** The broker wants nothing more to be taken on this connection. */
   | { readonly type: 'drain'; readonly epoch: number }
   | { readonly type: 'disconnected'; readonly epoch: number; readonly error: ErrorBody }
   /** No connection yet; the next try comes after `retryInMs`. */

@@ -140,6 +140,10 @@ export class StubConnection {
     this.#socket.write(frame)
   }
 
+  endWith(frame: Uint8Array): void {
+    this.#socket.end(frame)
+  }
+
   get ring(): RingWriter | null {
     return this.#ring
   }
@@ -184,7 +188,7 @@ export class StubConnection {
     const { refusal, transport, renewEveryMs, brokerLife, maxInFlight } = this.#broker.options
     if (refusal !== undefined) {
       this.#broker.refused += 1
-      this.#socket.end(encodeError(refusal))
+      this.endWith(encodeError(refusal))
       return
     }
     const hasRing = transport === 'ring' && hello.transport !== 'socket'

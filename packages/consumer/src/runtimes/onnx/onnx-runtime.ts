@@ -73,7 +73,7 @@ class OnnxRuntime implements Runtime {
     return Array.from({ length: rows.size }, (_, i) =>
       outside.has(i)
         ? new ItemError(
-            `token ${outside.get(i)} is outside the model's vocabulary of ${vocabSize}`,
+            `token ${outside.get(i)} is outside the model’s vocabulary of ${vocabSize}`,
             { code: 'FABRIC_ITEM_MALFORMED' },
           )
         : vectors.subarray(i * width, (i + 1) * width),

@@ -20,7 +20,9 @@ export interface OpenSession {
 /** onnxruntime-node is an optional peer: 300 MB that only a host with this runtime needs. */
 export async function loadOnnxRuntime(): Promise<OrtModule> {
   try {
-    return await import('onnxruntime-node')
+    const ort = await import('onnxruntime-node')
+    ort.env.logLevel = 'fatal' // as below, for what is not a session's
+    return ort
   } catch (cause) {
     throw new FabricError(
       'FABRIC_RUNTIME_MISSING',
@@ -66,12 +68,15 @@ async function openOnCpu(ort: OrtModule, graphPath: string, threads: number): Pr
   }
 }
 
-/** Severity 3 keeps the library's own stderr lines to errors: ours say the same with the file's name. */
+/**
+ * The library prints what it also throws, to standard error and not as our log lines are; severity 4
+ * leaves that to us.
+ */
 const open = (ort: OrtModule, graphPath: string, provider: 'cpu' | 'cuda', threads: number) =>
   ort.InferenceSession.create(graphPath, {
     executionProviders: [provider],
     intraOpNumThreads: threads,
-    logSeverityLevel: 3,
+    logSeverityLevel: 4,
   })
 
 const firstLine = (thrown: unknown) => messageOf(thrown).trim().split('\n')[0]
