@@ -1,5 +1,5 @@
-// prebuildify calls this as if it were node-gyp. Of its arguments only these two mean something to
-// cmake-js, which would take --target for the name of a CMake target.
+// prebuildify starts a "node-gyp" with node-gyp's arguments, of which cmake-js understands two. Runs in
+// the staging folder that prebuild.mjs names, so that build/Release of the checkout stays as it is.
 import { spawnSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -10,16 +10,19 @@ const { values } = parseArgs({
   strict: false,
   options: { arch: { type: 'string' }, debug: { type: 'boolean' } },
 })
-const require = createRequire(import.meta.url)
-const cmakeJs = join(dirname(require.resolve('cmake-js/package.json')), 'bin', 'cmake-js')
-const args = [cmakeJs, 'rebuild', '--config', values.debug ? 'Debug' : 'Release']
-args.push('--arch', values.arch ?? process.arch)
-if (values.arch === 'arm64' && process.arch === 'x64' && process.platform === 'linux') {
-  const toolchain = join(import.meta.dirname, '../../../native/cmake/aarch64-linux-gnu.cmake')
+const packageRoot = join(import.meta.dirname, '..')
+const cmakeJs = createRequire(import.meta.url).resolve('cmake-js/package.json')
+const args = [
+  join(dirname(cmakeJs), 'bin', 'cmake-js'),
+  'rebuild',
+  ...['--directory', packageRoot],
+  ...['--out', join(process.cwd(), 'build')],
+  ...['--config', values.debug ? 'Debug' : 'Release'],
+  ...['--arch', values.arch ?? process.arch],
+]
+if (values.arch === 'arm64' && process.arch === 'x64') {
+  const toolchain = join(packageRoot, '../../native/cmake/aarch64-linux-gnu.cmake')
+  // cmake-js takes this form only, with no space before the value.
   args.push(`--CDCMAKE_TOOLCHAIN_FILE=${toolchain}`)
 }
-const run = spawnSync(process.execPath, args, {
-  stdio: 'inherit',
-  cwd: join(import.meta.dirname, '..'),
-})
-process.exit(run.status ?? 1)
+process.exit(spawnSync(process.execPath, args, { stdio: 'inherit' }).status ?? 1)

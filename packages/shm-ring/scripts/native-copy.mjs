@@ -1,12 +1,14 @@
-// Before `pnpm pack`: takes the C++ sources into the package. With --remove, after it.
+// A tarball holds nothing outside its package, so the C++ sources are copied beside it for packing and
+// taken away again (`--remove`) afterwards.
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-const target = join(import.meta.dirname, '..', 'native')
-const source = join(import.meta.dirname, '..', '..', '..', 'native')
-rmSync(target, { recursive: true, force: true })
+const packageRoot = join(import.meta.dirname, '..')
+const from = join(packageRoot, '../../native')
+const to = join(packageRoot, 'native')
+
+rmSync(to, { recursive: true, force: true })
 if (!process.argv.includes('--remove')) {
-  for (const name of ['CMakeLists.txt', 'include', 'src']) {
-    cpSync(join(source, name), join(target, name), { recursive: true })
-  }
+  for (const part of ['CMakeLists.txt', 'include', 'src'])
+    cpSync(join(from, part), join(to, part), { recursive: true })
 }
