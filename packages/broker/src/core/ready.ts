@@ -37,9 +37,13 @@ export function inLine(cls: ContractClass): Heap {
   return isTail(cls) ? cls.freeAndEmpty : cls.free
 }
 
-/** Fewer full batches than places, and no more to come: a channel takes one at most (S11). */
+/**
+ * Fewer full batches than places, and no more to come, or cleanup: a channel takes one at most, so
+ * that the tail spreads over all GPUs (S11).
+ */
 export function isTail(cls: ContractClass): boolean {
-  return cls.model.inputEnded && cls.fullBatches < cls.model.places
+  const { cleanup, inputEnded, places } = cls.model
+  return cleanup.active || (inputEnded && cls.fullBatches < places)
 }
 
 function reclaimedFor(state: State, cls: ContractClass): number {

@@ -176,7 +176,7 @@ export class Bench {
     )
   }
 
-  /** Moves time on, firing each timer at its time. */
+  /** Moves time on, firing each timer at its time, and ticks at the end: counts are of a step. */
   advance(ms: number): void {
     const end = this.now + ms * MS
     for (;;) {
@@ -186,6 +186,7 @@ export class Bench {
       this.do({ type: 'tick' })
     }
     this.now = end
+    this.do({ type: 'tick' })
   }
 
   taken(sent: Sent): readonly Effect[] {

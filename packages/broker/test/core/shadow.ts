@@ -336,7 +336,8 @@ export class Shadow {
     for (const member of members) {
       if (!member.hasRoom || member.channel.length >= this.config.channelDepth) continue
       const full = this.fullBatches(member, waiting)
-      const tail = !stillOpen && full < members.length * this.config.channelDepth
+      const few = !stillOpen && full < members.length * this.config.channelDepth
+      const tail = few || this.cleaning.has(model)
       if (tail && member.channel.length > 0) continue
       // Plain rules leave full batches behind on purpose; the rest holds for them too.
       if (this.config.serve === 'first') continue

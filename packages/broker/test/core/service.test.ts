@@ -1,0 +1,237 @@
+// S11 to S14: whom to serve, in what order, with which lane.
+
+import { expect, it } from 'vitest'
+import { CONTRACT_CLASSES_MAX } from '../../src/core/contracts.js'
+import { Core } from '../../src/core/core.js'
+import { asPublished, Bench, block, config, contract } from './helpers.js'
+
+const consumers = (bench: Bench) => bench.sent.map((sent) => sent.consumer)
+const lengths = (bench: Bench) => bench.sent.map((sent) => sent.effect.paddedLength)
+
+it('S11: the consumer that holds fewest batches is served first', () => {
+  const bench = new Bench()
+  bench.register(1)
+  bench.submit([64])
+  bench.register(2)
+  bench.submit([64, 64])
+  expect(consumers(bench)).toEqual([1, 2, 1])
+})
+
+it('S11: batches in flight count as held', () => {
+  const bench = new Bench()
+  bench.register(1)
+  bench.submit([64])
+  bench.taken(bench.sent[0])
+  bench.register(2)
+  bench.submit([64])
+  expect(consumers(bench)).toEqual([1, 2])
+})
+
+it('S11: of equals the one that waited longest, and after a batch it queues anew', () => {
+  const bench = new Bench({ channelDepth: 1 })
+  for (const consumer of [3, 1, 2]) bench.register(consumer)
+  bench.submit([64, 64, 64])
+  expect(consumers(bench)).toEqual([3, 1, 2])
+  for (const sent of [bench.sent[1], bench.sent[0], bench.sent[2]]) bench.complete(sent)
+  bench.submit([64, 64, 64])
+  expect(consumers(bench).slice(3)).toEqual([1, 3, 2])
+})
+
+it('S11: when nothing is ready for the first, the next is tried', () => {
+  const bench = new Bench()
+  bench.register(1, { batchSize: 64, tokens: 4096 })
+  bench.register(2, { batchSize: 2 })
+  bench.submit([8, 8])
+  expect(consumers(bench)).toEqual([2])
+})
+
+it('S11, plain: only the first waiting consumer counts', () => {
+  const bench = new Bench({ serve: 'first' })
+  bench.register(1, { batchSize: 64, tokens: 4096 })
+  bench.register(2, { batchSize: 2 })
+  bench.submit([8, 8])
+  expect(consumers(bench)).toEqual([])
+})
+
+it('S11: a consumer that waits for its model does not hold up another model’s', () => {
+  for (const serve of ['next', 'first'] as const) {
+    const bench = new Bench({ serve })
+    bench.register(1, { model: 1 })
+    bench.register(2, { model: 2 })
+    bench.submit([{ id: 'a', length: 64, model: 2 }])
+    expect(consumers(bench)).toEqual([2])
+  }
+})
+
+it('S11: a tail with fewer full batches than places gives each channel one at most', () => {
+  const bench = new Bench()
+  bench.submit([64, 64])
+  bench.do({ type: 'flush', job: null })
+  bench.register(1)
+  expect(consumers(bench)).toEqual([1])
+  bench.register(2)
+  expect(consumers(bench)).toEqual([1, 2])
+})
+
+it('S11: in a tail a consumer gets its next batch when it has taken the last', () => {
+  const bench = new Bench()
+  bench.submit([64, 64])
+  bench.do({ type: 'flush', job: null })
+  bench.register(1)
+  bench.taken(bench.sent[0])
+  expect(consumers(bench)).toEqual([1, 1])
+})
+
+it('S11: with more to come, a channel is filled', () => {
+  const bench = new Bench()
+  bench.submit([64, 64, 64])
+  bench.register(1)
+  expect(consumers(bench)).toEqual([1, 1])
+})
+
+it('S12: reclaimed items go before lanes, topped up with lane items of their shape', () => {
+  const bench = new Bench({ channelDepth: 1 })
+  bench.register(1)
+  bench.submit(Array(8).fill(8))
+  bench.submit([64, 8, 8, 8, 8, 8, 8, 8, 8])
+  bench.taken(bench.sent[0])
+  bench.results(bench.sent[0], [0, 0, 0, 0, 0])
+  const before = bench.sent.length
+  bench.do({ type: 'disconnect', consumer: 1, cause: 'connection_closed' })
+  bench.register(2)
+  const next = bench.sent[before]
+  expect(next.effect.source).toBe('reclaimed')
+  expect(next.effect.normal).toBe(false)
+  const bySource = next.effect.sources
+  expect(bySource.reclaimed + bySource.lane).toBe(next.ids.length)
+})
+
+it('S12: what was reclaimed is repacked for the contract of whoever gets it', () => {
+  const bench = new Bench()
+  bench.register(1, { batchSize: 8 })
+  bench.submit(Array(8).fill(8))
+  bench.register(2, { batchSize: 3, tokens: 24 })
+  bench.do({ type: 'disconnect', consumer: 1, cause: 'connection_closed' })
+  expect(bench.sent.slice(1).map((sent) => sent.ids)).toEqual([
+    ['i0', 'i1', 'i2'],
+    ['i3', 'i4', 'i5'],
+  ])
+  bench.completeAll()
+  expect(bench.settled.length).toBe(8)
+})
+
+it('S13: a lane is ready at its full count of that consumer, by budget or by items', () => {
+  const bench = new Bench()
+  bench.register(1, { batchSize: 8, tokens: 64 })
+  bench.submit([16, 16, 16])
+  expect(bench.sent.length).toBe(0)
+  bench.submit([16])
+  expect(bench.sent.map((sent) => sent.ids.length)).toEqual([4])
+  bench.submit(Array(7).fill(3))
+  expect(bench.sent.length).toBe(1)
+  bench.submit([3])
+  expect(bench.sent[1].ids.length).toBe(8)
+})
+
+it('S13, plain: a lane is ready at batchSize items, whatever the budget', () => {
+  const bench = new Bench({ readyRule: 'batch-size', cleanupIdleMs: 1e6 })
+  bench.register(1, { batchSize: 8, tokens: 64 })
+  bench.submit(Array(7).fill(16))
+  expect(bench.sent.length).toBe(0)
+  bench.submit([16])
+  expect(bench.sent.map((sent) => sent.ids.length)).toEqual([4])
+})
+
+it('S13: the search starts after the lane served last, and goes round', () => {
+  const bench = new Bench({ channelDepth: 7 })
+  bench.submit([24, 24, 24, 24, 40, 40, 64, 64, 16, 16, 16, 16])
+  bench.register(1)
+  expect(lengths(bench)).toEqual([16, 24, 40, 64, 24, 40, 64])
+})
+
+it('S13: only normal batches move the pointer', () => {
+  const bench = new Bench({ channelDepth: 1 })
+  bench.register(1)
+  bench.submit([40])
+  bench.submit([48, 32, 32, 56, 100])
+  bench.complete(bench.sent[0])
+  expect(lengths(bench)).toEqual([40, 104])
+  bench.complete(bench.sent[1])
+  bench.complete(bench.sent[2])
+  expect(lengths(bench)).toEqual([40, 104, 48, 56])
+})
+
+it('S13: the pointer is the model’s, not the consumer’s', () => {
+  const bench = new Bench({ channelDepth: 1 })
+  bench.submit([40, 48, 56])
+  for (const consumer of [1, 2, 3]) bench.register(consumer)
+  expect(lengths(bench)).toEqual([40, 48, 56])
+})
+
+it('S14: at most 64 contract classes a model, and a clear refusal', () => {
+  const bench = new Bench()
+  for (let i = 1; i <= CONTRACT_CLASSES_MAX; i++) bench.register(i, { tokens: 64 * i })
+  bench.register(100, { tokens: 64 })
+  bench.register(101, { tokens: 7 })
+  bench.register(102, { tokens: 7, model: 2 })
+  expect(CONTRACT_CLASSES_MAX).toBe(64)
+  expect(bench.of('registerRefused').map((effect) => [effect.consumer, effect.code])).toEqual([
+    [101, 'FABRIC_CONTRACT_CLASSES'],
+  ])
+  bench.do({ type: 'disconnect', consumer: 64, cause: 'connection_closed' })
+  bench.register(103, { tokens: 7 })
+  expect(bench.of('registerRefused').length).toBe(1)
+})
+
+it('S14: a search costs no more with 20,000 lanes and 1,000 consumers than with few', () => {
+  const few = timeOfDispatches(50, 1)
+  const many = timeOfDispatches(20_000, 1000)
+  expect(many).toBeLessThan(few * 12)
+})
+
+/** The time of one arrival and one search, with lanes that hold one item less than a batch. */
+function timeOfDispatches(lanes: number, consumers: number): number {
+  const core = new Core(config({ channelDepth: 1, cleanupIdleMs: 1e9, gateMaxHoldMs: 0 }))
+  for (let consumer = 1; consumer <= consumers; consumer++) {
+    core.step(
+      {
+        type: 'register',
+        consumer,
+        name: 'gpu',
+        contract: contract({ batchSize: 2, tokens: 2 ** 30 }),
+      },
+      0,
+    )
+  }
+  const specs = (from: number, to: number, tag: string) =>
+    Array.from({ length: to - from }, (_, i) => ({
+      id: `${tag}${from + i}`,
+      length: 8 * (1 + from + i),
+      payload: new Uint8Array(1),
+    }))
+  core.step({ type: 'submit', block: block(specs(0, lanes, 'a')) }, 0)
+  const rounds = 2000
+  const blocks = Array.from({ length: rounds }, (_, i) =>
+    block(specs((i * 7) % lanes, ((i * 7) % lanes) + 1, `r${i}-`)),
+  )
+  const start = performance.now()
+  for (const one of blocks) {
+    core.step({ type: 'submit', block: one }, 0)
+    core.step({ type: 'dispatch' }, 0)
+  }
+  return performance.now() - start
+}
+
+it('core: as published, a stream and its tail go through', () => {
+  const bench = new Bench({ ...asPublished, releaseThreshold: 64 })
+  bench.register(1)
+  bench.register(2, { batchSize: 4 })
+  for (let i = 0; i < 50; i++) {
+    bench.submit([8, 16, 24, 40])
+    bench.advance(1)
+  }
+  bench.do({ type: 'flush', job: null })
+  bench.completeAll()
+  expect(bench.settled.length).toBe(200)
+  expect(bench.core.counts().waiting.items).toBe(0)
+})
