@@ -1,13 +1,12 @@
 // `npm run demo`: a real transformer model embeds a real corpus on two consumers, through the broker.
-import { createReadStream, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import { IdBuffer, type Tokenizer } from '@fabric/client'
-import { raggedCorpus, type Text } from './corpus.js'
+import { raggedCorpus } from './corpus.js'
 import { demoModel } from './model.js'
-import type { LogLine } from './processes.js'
-import type { ResultCounts } from './promises.js'
+import { readResults } from './output.js'
 import { packFirstCome, packSorted } from './references.js'
 import { printReport } from './report.js'
 import {
@@ -19,7 +18,8 @@ import {
   SAMPLES,
   SEED,
 } from './settings.js'
-import { type Sample, worstCosine } from './verify.js'
+import { Story } from './story.js'
+import { worstCosine } from './verify.js'
 import { Workload } from './workload.js'
 
 const USAGE = `npm run demo -- [--kill-consumer] [--huge-pages require|try|off] [--no-progress]
@@ -57,38 +57,6 @@ function hugePagesFree(): number {
   return Number(/^HugePages_Free:\s+(\d+)/m.exec(meminfo)?.[1] ?? 0)
 }
 
-/** The lines of the broker's and the consumers' logs that tell the story of the run. */
-function tell(name: string, line: LogLine): void {
-  const told = /registered|gate opened|cleanup|died|reclaimed|ended:|drained/.test(line.msg)
-  if (told && (name === 'broker' || /warn|error/.test(String(line.level))))
-    process.stderr.write(`  ${name}: ${line.msg}\n`)
-}
-
-/** Reads the output once: counts it, and picks every n-th vector as a sample. */
-async function readResults(
-  path: string,
-  texts: readonly Text[],
-): Promise<{ counts: ResultCounts; samples: Sample[] }> {
-  const ids = new Set<string>()
-  const samples: Sample[] = []
-  const every = Math.floor(texts.length / SAMPLES)
-  let [lines, completed, inInputOrder] = [0, 0, true]
-  for await (const line of createInterface({ input: createReadStream(path) })) {
-    const { id, status, result } = JSON.parse(line) as {
-      id: string
-      status: string
-      result: number[]
-    }
-    if (lines % every === 0 && texts[lines]?.id === id)
-      samples.push({ ...texts[lines], vector: result })
-    if (texts[lines]?.id !== id) inInputOrder = false
-    ids.add(id)
-    lines += 1
-    if (status === 'completed') completed += 1
-  }
-  return { counts: { lines, distinctIds: ids.size, completed, inInputOrder }, samples }
-}
-
 async function main(): Promise<number> {
   const options = parse()
   if (options.help) {
@@ -102,6 +70,7 @@ async function main(): Promise<number> {
   process.stderr.write(
     `demo: ${texts.length} texts of ${Math.min(...lengths)} to ${Math.max(...lengths)} tokens, all-MiniLM-L6-v2 on ${CONSUMERS.length} consumers of ${CONTRACT.tokens} tokens a batch\n`,
   )
+  const story = new Story(process.stderr.isTTY && !options['no-progress'])
   const workload = new Workload({
     contract: CONTRACT,
     consumers: CONSUMERS,
@@ -120,14 +89,15 @@ async function main(): Promise<number> {
       ...(options['no-progress'] ? ['--no-progress'] : []),
     ],
     ...(options['kill-consumer'] ? { killAt: { share: 0.5, items: texts.length } } : {}),
-    onLog: tell,
+    onLog: (name, line) => story.tell(name, line),
   })
   onInterrupt(workload)
   try {
     writeFileSync(workload.input, `${texts.map((text) => JSON.stringify(text)).join('\n')}\n`)
     const free = hugePagesFree()
     const { state, summary, killed } = await workload.run()
-    const { counts, samples } = await readResults(workload.output, texts)
+    story.release()
+    const { counts, samples } = await readResults(workload.output, texts, SAMPLES)
     const contract = { ...CONTRACT, roundTo: ROUND_TO }
     const kept = printReport(
       {
@@ -144,16 +114,17 @@ async function main(): Promise<number> {
     )
     return kept ? 0 : 1
   } finally {
+    story.release()
     await workload.close()
   }
 }
 
 /** Ctrl-C ends every process and removes every file before the demo goes. */
 function onInterrupt(workload: Workload): void {
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => {
       process.stderr.write('\ndemo: interrupted, cleaning up\n')
-      workload.close().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143))
+      workload.close().finally(() => process.exit(128 + constants.signals[signal]))
     })
   }
 }
