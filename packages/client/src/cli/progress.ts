@@ -133,12 +133,14 @@ class BarProgress implements Progress {
 }
 
 class LineProgress implements Progress {
-  #shownAtMs = Number.NEGATIVE_INFINITY
+  #shownAtMs: number
 
   constructor(
     readonly readings: Readings,
     readonly stream: Stderr,
-  ) {}
+  ) {
+    this.#shownAtMs = readings.now()
+  }
 
   update(state: StateView | null): void {
     this.readings.sample()

@@ -114,11 +114,8 @@ export class Transport {
     const cause = isObject(error) && isObject(error.cause) ? error.cause : error
     const why = cause instanceof Error ? cause.message : String(cause)
     const code = isObject(cause) ? String(cause.code ?? '') : ''
-    if (why === 'bad port') {
-      const message = `${this.address}: fetch does not connect to this port, which is reserved`
-      return new FabricError('FABRIC_USAGE', message, { field: 'broker', cause: error })
-    }
-    const connected = !NOT_CONNECTED.has(code)
+    // Ports of other protocols (9, 25, 6000 and more) fetch does not even try.
+    const connected = !NOT_CONNECTED.has(code) && why !== 'bad port'
     return connected
       ? new FabricError(
           'FABRIC_CONNECTION_LOST',
@@ -127,7 +124,7 @@ export class Transport {
         )
       : new FabricError(
           'FABRIC_BROKER_UNREACHABLE',
-          `no broker answers at ${this.address} (${code})`,
+          `no broker answers at ${this.address} (${code || why})`,
           { field: 'broker', cause: error },
         )
   }

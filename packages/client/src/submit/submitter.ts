@@ -136,8 +136,8 @@ export class Submitter<T extends SubmitItem> {
       if (rest.length === 0) return
       this.#summary.retries += 1
       this.#options.onWait?.(verdict.because, verdict.waitMs)
-      await previous
-      await this.#policy.sleep(verdict.waitMs, signal)
+      // At once, so that the groups of a full window come back one right after another.
+      await Promise.all([previous, this.#policy.sleep(verdict.waitMs, signal)])
       this.#summary.waitedMs += verdict.waitMs
     }
   }

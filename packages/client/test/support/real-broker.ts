@@ -1,0 +1,42 @@
+// A real broker and a real consumer in the test's process, on a socket and a port of their own.
+import { join } from 'node:path'
+import { type RunningBroker, startBroker } from '@fabric/broker'
+import { Consumer, type Handler } from '@fabric/consumer'
+import { onTestFinished } from 'vitest'
+import { temporaryFolder } from './texts.js'
+
+export async function startRealBroker(
+  flags: Readonly<Record<string, unknown>> = {},
+): Promise<RunningBroker> {
+  const socket = join(temporaryFolder(), 'broker.sock')
+  const fixed = { socket, http: '127.0.0.1:0', logLevel: 'silent', cleanupIdleMs: 0 }
+  const broker = await startBroker({ flags: { ...fixed, ...flags } })
+  onTestFinished(() => broker.stop())
+  return broker
+}
+
+/** Item by item: its length and the sum of its token ids, which say what was run and in what order. */
+export const lengthAndSum: Handler = async (batch) => {
+  const rows: Float32Array[] = []
+  for (let i = 0; i < batch.size; i++) {
+    const length = batch.lengths[i]
+    let sum = 0
+    for (let k = 0; k < length; k++) sum += batch.inputIds[i * batch.paddedLength + k]
+    rows.push(Float32Array.of(length, sum))
+  }
+  return rows
+}
+
+export async function startConsumer(
+  broker: RunningBroker,
+  handler: Handler = lengthAndSum,
+): Promise<void> {
+  const contract = { batchSize: 8, tokens: 1024, inputLength: 512, model: 1 }
+  const consumer = new Consumer({ broker: `unix:${broker.socketPath}`, ...contract })
+  const stop = new AbortController()
+  const running = consumer.run(handler, { signal: stop.signal })
+  onTestFinished(async () => {
+    stop.abort()
+    await running.catch(() => {})
+  })
+}
