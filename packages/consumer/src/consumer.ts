@@ -207,7 +207,6 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
       case 'disconnected':
         this.#feed.disconnected()
         if (this.#state === 'registered') this.#state = 'connecting'
-        logger.warn({ code: report.error.code }, `connection lost: ${report.error.message}`)
         this.emit('disconnected', report.error)
         break
       case 'unreachable':
@@ -252,11 +251,11 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
     this.#finish()
   }
 
-  /** One clear line, not one each try. */
+  /** One clear line for a loss or an absence, not one each try. */
   #onUnreachable(error: ErrorBody, retryInMs: number): void {
     const { logger } = this.#options
     if (this.#hasSaidUnreachable) logger.debug({ code: error.code, retryInMs }, error.message)
-    else logger.warn({ code: error.code }, `${error.message}; trying again until it does`)
+    else logger.warn({ code: error.code }, `${error.message}; trying again`)
     this.#hasSaidUnreachable = true
   }
 
