@@ -85,16 +85,19 @@ describe('connection: transport', () => {
     ['another ring ABI', { ringAbi: 999 }, {}, /ABI 999/],
     ['no ring on its platform', { ringAbi: null }, {}, /platform/],
     ['no room under ringBytesMax', {}, { ringBytesMax: 1024 }, /ringBytesMax/],
-  ])('%s falls back to the socket, and fails where a ring is demanded', async (_name, hello, flags, why) => {
-    const broker = await testBroker(flags)
-    const { welcome } = await FakeConsumer.connect(broker.socketPath, hello)
-    expect(welcome.transport).toBe('socket')
-    expect(welcome.transportReason).toMatch(why)
-    await expect(
-      FakeConsumer.connect(broker.socketPath, { ...hello, transport: 'ring' }),
-    ).rejects.toMatchObject({ code: 'FABRIC_RING_UNAVAILABLE' })
-    await broker.untilState((state) => state.consumers.length === 1)
-  })
+  ])(
+    '%s falls back to the socket, and fails where a ring is demanded',
+    async (_name, hello, flags, why) => {
+      const broker = await testBroker(flags)
+      const { welcome } = await FakeConsumer.connect(broker.socketPath, hello)
+      expect(welcome.transport).toBe('socket')
+      expect(welcome.transportReason).toMatch(why)
+      await expect(
+        FakeConsumer.connect(broker.socketPath, { ...hello, transport: 'ring' }),
+      ).rejects.toMatchObject({ code: 'FABRIC_RING_UNAVAILABLE' })
+      await broker.untilState((state) => state.consumers.length === 1)
+    },
+  )
 
   test('a ring grows to eight of the largest batches of the contract', async () => {
     const broker = await testBroker()
@@ -178,7 +181,9 @@ describe('connection: settlement', () => {
     await broker.post('/v1/jobs/default/flush')
     const first = await consumer.nextBatch()
     consumer.take(first)
-    const error = Buffer.from(JSON.stringify({ code: 'FABRIC_ITEM_FAILED', message: 'no such word' }))
+    const error = Buffer.from(
+      JSON.stringify({ code: 'FABRIC_ITEM_FAILED', message: 'no such word' }),
+    )
     consumer.settle(first, (index) => {
       if (index === 0) return { outcome: 1, encoding: 4, value: error }
       return index === 1 ? { outcome: 2, encoding: 4, value: error } : {}

@@ -8,10 +8,18 @@ import { onTestFinished } from 'vitest'
 import { type BrokerState, type RunningBroker, startBroker } from '../../src/index.ts'
 import { until } from './until.ts'
 
+interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: each test says what it expects of the body
+  readonly body: any
+  readonly text: string
+}
+
 export interface TestBroker extends RunningBroker {
   readonly log: { readonly msg: string; readonly level: number; readonly [key: string]: unknown }[]
-  get(path: string): Promise<{ status: number; headers: Headers; body: any; text: string }>
-  post(path: string, body?: unknown, type?: string): ReturnType<TestBroker['get']>
+  get(path: string): Promise<Answer>
+  post(path: string, body?: unknown, type?: string): Promise<Answer>
   /** Waits until the state is as `check` says. */
   untilState(check: (state: BrokerState) => boolean): Promise<BrokerState>
 }
