@@ -43,6 +43,8 @@ export interface ConsumerEvents {
   drained: []
 }
 
+type ConnectedReport = Extract<Report, { type: 'connected' }>
+
 export class Consumer extends EventEmitter<ConsumerEvents> {
   readonly #options: CheckedOptions
   readonly #feed: BatchFeed
@@ -194,7 +196,7 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
     const { logger, connection } = this.#options
     switch (report.type) {
       case 'connected':
-        this.#onConnected(report.epoch, report.welcome, report.descriptors)
+        this.#onConnected(report)
         break
       case 'batch':
         this.#feed.push(report.epoch, report.buffer)
@@ -226,9 +228,10 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
     }
   }
 
-  #onConnected(epoch: number, welcome: Welcome, descriptors: readonly number[]): void {
+  #onConnected({ epoch, welcome, descriptors, droppedResults }: ConnectedReport): void {
     const { logger } = this.#options
     this.#hasSaidUnreachable = false
+    if (droppedResults > 0) this.#warnDropped({ messages: droppedResults })
     if (this.#draining !== null) {
       closeDescriptors(descriptors)
       return
@@ -261,9 +264,13 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
 
   #sendResults(batch: number, brokerLife: bigint, body: Uint8Array): void {
     const life = brokerLife.toString(16).padStart(16, '0')
-    if (this.#welcome?.brokerLife !== life)
-      this.#options.logger.warn({ batch }, 'results dropped: the broker was started anew since')
+    if (this.#welcome?.brokerLife !== life) this.#warnDropped({ batch })
     else this.#link?.send({ type: 'results', brokerLife: life, body }, [body.buffer as ArrayBuffer])
+  }
+
+  /** The items are queued again, or in disk mode were never lost: only this work is (S26). */
+  #warnDropped(what: object): void {
+    this.#options.logger.warn(what, 'results dropped: the broker was started anew since')
   }
 
   #onSettled(batch: Batch, tookMs: number): void {

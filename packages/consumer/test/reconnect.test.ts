@@ -77,6 +77,32 @@ describe.each(['socket', 'ring'] as const)('reconnect by the %s', (transport) =>
     expect(lines.filter(({ message }) => message.includes('started anew'))).toHaveLength(1)
   })
 
+  test('results that were kept for a broker that came back as another are dropped, with a log line', async () => {
+    const { logger, lines } = recordingLogger()
+    const { broker, consumer } = await start({ transport, brokerLife: 1n }, { logger })
+    const { promise, open } = gate()
+    void consumer.run(async () => {
+      await promise
+      return ['too late']
+    })
+    const first = await broker.registered()
+    first.send({ batch: 1, items: ONE })
+    await first.until(() => first.taken.length === 1)
+    const lost = new Promise((resolve) => consumer.once('disconnected', resolve))
+    const settled = new Promise((resolve) => consumer.once('settled', resolve))
+    await broker.stop()
+    await lost
+    open()
+    await settled
+    broker.options = { ...broker.options, brokerLife: 2n }
+    await broker.listen()
+    const second = await broker.registered(1)
+    second.send({ batch: 2, items: ONE })
+    await second.outcomes(2, 1)
+    expect(second.results.map(({ batch }) => batch)).toEqual([2])
+    expect(lines.filter(({ message }) => message.includes('started anew'))).toHaveLength(1)
+  })
+
   test('a batch that was not taken when the connection ended is not worked on', async () => {
     const { broker, consumer } = await start({ transport })
     const { promise, open } = gate()

@@ -51,7 +51,7 @@ export class Connection {
   #disconnectedSince = performance.now()
   #retry: NodeJS.Timeout | undefined
   /** Results that were ready while there was no connection; at most maxInFlight batches' worth. */
-  #unsent: { readonly brokerLife: string; readonly body: Uint8Array }[] = []
+  readonly #unsent: { readonly brokerLife: string; readonly body: Uint8Array }[] = []
 
   constructor(options: ConnectionOptions, report: Send) {
     this.#options = options
@@ -100,9 +100,12 @@ export class Connection {
     const since = performance.now()
     const live: Live = { ...dialled, epoch: this.#epoch, since, renewals, reason: null }
     this.#live = live
-    this.#report({ type: 'connected', epoch: live.epoch, welcome, descriptors })
+    const late = this.#unsent.splice(0)
+    const current = late.filter(({ brokerLife }) => brokerLife === welcome.brokerLife)
+    const droppedResults = late.length - current.length
+    this.#report({ type: 'connected', epoch: live.epoch, welcome, descriptors, droppedResults })
     if (this.#isDraining) socket.write(encodeFrame(FrameType.drain))
-    this.#sendLate(welcome.brokerLife)
+    for (const results of current) this.#sendResults(results)
     socket.on('error', (error) => {
       live.reason ??= { code: 'FABRIC_CONNECTION_LOST', message: error.message }
     })
@@ -156,14 +159,9 @@ export class Connection {
     socket.uncork()
   }
 
-  #sendLate(brokerLife: string): void {
-    const late = this.#unsent
-    this.#unsent = []
-    for (const results of late) if (results.brokerLife === brokerLife) this.#sendResults(results)
-  }
-
   #drop(live: Live, error: ErrorBody): void {
     live.reason ??= error
+    live.socket.removeAllListeners('data').resume() // what still comes is not looked at
     live.socket.end(encodeError(error))
     live.socket.destroySoon()
   }

@@ -32,6 +32,8 @@ export type Report =
       readonly epoch: number
       readonly welcome: Welcome
       readonly descriptors: readonly number[]
+      /** Messages of results that were ready for another life of the broker, and are gone. */
+      readonly droppedResults: number
     }
   | { readonly type: 'batch'; readonly epoch: number; readonly buffer: ArrayBuffer }
   /** The broker wants nothing more to be taken on this connection. */
