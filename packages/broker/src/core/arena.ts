@@ -5,7 +5,7 @@
 
 export const SEGMENT_BYTES = 4 * 1024 * 1024
 /** Empty segments kept for reuse, so that a steady flow allocates nothing. */
-const SPARE_SEGMENTS_MAX = 4
+const SPARE_SEGMENTS_MAX = 2
 
 export class Segment {
   readonly words: Int32Array

@@ -7,6 +7,8 @@
 
 const BUCKET_CAPACITY_MAX = 4096
 const BUCKET_CAPACITY_MIN = 16
+/** 65,536 buckets, some 170 million ids; beyond it buckets grow instead of the directory. */
+const DEPTH_MAX = 16
 const LOAD_MAX = 0.8
 const LOAD_GROWN = 0.64
 
@@ -70,7 +72,8 @@ export class IdIndex {
   insert(high: number, low: number, body: number): void {
     let bucket = this.directory[this.place(high)]
     while (bucket.isFull()) {
-      if (bucket.capacity < BUCKET_CAPACITY_MAX) this.grow(bucket, high)
+      const grows = bucket.capacity < BUCKET_CAPACITY_MAX || bucket.depth === DEPTH_MAX
+      if (grows) this.grow(bucket, high)
       else this.split(bucket, high)
       bucket = this.directory[this.place(high)]
     }
@@ -83,8 +86,9 @@ export class IdIndex {
   }
 
   private grow(bucket: Bucket, high: number): void {
-    const capacity = Math.min(BUCKET_CAPACITY_MAX, Math.ceil((bucket.count + 1) / LOAD_GROWN))
-    const grown = new Bucket(bucket.depth, capacity)
+    const wanted = Math.ceil((bucket.count + 1) / LOAD_GROWN)
+    const capped = bucket.depth === DEPTH_MAX ? wanted : Math.min(BUCKET_CAPACITY_MAX, wanted)
+    const grown = new Bucket(bucket.depth, capped)
     for (let at = 0; at < bucket.capacity; at++) {
       if (bucket.high[at] !== 0 || bucket.low[at] !== 0) {
         grown.put(bucket.high[at], bucket.low[at], bucket.body[at])

@@ -11,14 +11,15 @@ import { CoreBug, type Effect, type SettledStatus } from './types.js'
 
 type Reason = Extract<Effect, { type: 'settle' }>['reason']
 
+interface Ends {
+  readonly slots: number[]
+  readonly indexes: number[]
+  readonly status: SettledStatus[]
+}
+
 /** Items of one batch (or of none) that end in one step, told by reason. */
 export class Settlement {
-  private readonly ends: {
-    slot: number
-    index: number
-    status: SettledStatus
-    reason: Reason
-  }[] = []
+  private readonly byReason = new Map<Reason, Ends>()
 
   constructor(
     private readonly state: State,
@@ -29,20 +30,25 @@ export class Settlement {
   /** Ends an item that no queue and no batch holds any more. */
   end(slot: number, index: number, status: SettledStatus, reason: Reason = 'result'): void {
     endItem(this.state, slot, status)
-    this.ends.push({ slot, index, status, reason })
+    let ends = this.byReason.get(reason)
+    if (ends === undefined) {
+      ends = { slots: [], indexes: [], status: [] }
+      this.byReason.set(reason, ends)
+    }
+    ends.slots.push(slot)
+    ends.indexes.push(index)
+    ends.status.push(status)
   }
 
   tell(): void {
-    for (const reason of ['result', 'max_attempts', 'max_deliveries', 'cancelled'] as const) {
-      const ends = this.ends.filter((end) => end.reason === reason)
-      if (ends.length === 0) continue
+    for (const [reason, { slots, indexes, status }] of this.byReason) {
       this.state.effects.push({
         type: 'settle',
         consumer: this.consumer,
         batch: this.batch,
-        items: Int32Array.from(ends, (end) => end.slot),
-        index: Uint32Array.from(ends, (end) => end.index),
-        status: ends.map((end) => end.status),
+        items: Int32Array.from(slots),
+        index: Uint32Array.from(indexes),
+        status,
         reason,
       })
     }
