@@ -27,7 +27,7 @@ export async function loadOnnxRuntime(): Promise<OrtModule> {
     throw new FabricError(
       'FABRIC_RUNTIME_MISSING',
       `the runtime onnx needs the package onnxruntime-node, which cannot be loaded (${firstLine(cause)}); ` +
-        'install it with: npm install onnxruntime-node@1.30.0',
+        'install it with: npm install onnxruntime-node@1.30.0 (with ONNXRUNTIME_NODE_INSTALL=skip for the CPU alone)',
       { field: 'runtime', cause },
     )
   }
