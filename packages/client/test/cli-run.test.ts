@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path'
 import type { RunningBroker } from '@fabric/broker'
 import { type Handler, ItemError } from '@fabric/consumer'
+import type { JobInfo } from '@fabric/protocol'
 import { describe, expect, it } from 'vitest'
 import { loadTokenizer } from '../src/tokenizer/load.js'
 import { IdBuffer } from '../src/tokenizer/tokenizer.js'
@@ -364,7 +365,7 @@ describe('fabric run: broken off', () => {
       await gate.isStuck
       // The results that are there have been sent when none is unread.
       const job = `${broker.httpUrl}/v1/jobs/nightly`
-      const unread = async () => (await (await fetch(job)).json()).unreadResultBytes
+      const unread = async () => ((await (await fetch(job)).json()) as JobInfo).unreadResultBytes
       while ((await unread()) > 0) await new Promise(setImmediate)
       first.child.kill('SIGINT')
       const { code, stderr } = await first.ended

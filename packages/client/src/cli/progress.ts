@@ -8,7 +8,7 @@ import type { RunStats } from './run-stats.js'
 import type { StateView } from './state-view.js'
 
 export interface Progress {
-  /** Something has changed, or a second has passed. */
+  /** A new look at the numbers, a few times a second; `state` is the broker's latest. */
   update(state: StateView | null): void
   warn(line: string): void
   /** A last look at the numbers, and the terminal is free again. */
@@ -79,10 +79,10 @@ class BarProgress implements Progress {
 
   constructor(
     readonly readings: Readings,
-    stream: NodeJS.WritableStream,
+    readonly stream: NodeJS.WritableStream & { columns?: number },
+    hasTotal: boolean,
   ) {
-    const { total } = readings.stats
-    const bar = total === null ? '{amount}  {speed}' : '{bar} {percent}  {amount}  {speed}'
+    const bar = hasTotal ? '{bar} {percent}  {amount}  {speed}' : '{amount}  {speed}'
     this.#bars = new MultiBar({
       stream,
       format: bar,
@@ -95,7 +95,7 @@ class BarProgress implements Progress {
       emptyOnZero: true,
       fps: 5,
     })
-    this.#bar = this.#bars.create(total ?? 0, 0, this.#texts())
+    this.#bar = this.#bars.create(1, 0, this.#texts())
     this.#status = this.#bars.create(1, 0, this.#texts(), { format: '{condition}' })
   }
 
@@ -106,7 +106,11 @@ class BarProgress implements Progress {
   }
 
   warn(line: string): void {
-    this.#bars.log(`${line}\n`)
+    // The bars turn the terminal's own wrapping off.
+    const columns = this.stream.columns ?? 80
+    for (let at = 0; at < line.length; at += columns) {
+      this.#bars.log(`${line.slice(at, at + columns)}\n`)
+    }
   }
 
   stop(): void {
@@ -171,16 +175,22 @@ class NoProgress implements Progress {
   stop(): void {}
 }
 
-export function openProgress(
-  show: boolean,
-  stats: RunStats,
-  model: number,
-  stream: Stderr = process.stderr,
-  now: () => number = () => performance.now(),
-): Progress {
+export interface ProgressOptions {
+  readonly show: boolean
+  readonly stats: RunStats
+  readonly model: number
+  /** False for standard input: nobody knows how much will come. */
+  readonly hasTotal: boolean
+  readonly stream?: Stderr
+  readonly now?: () => number
+}
+
+export function openProgress(options: ProgressOptions): Progress {
+  const { show, stats, model, hasTotal } = options
+  const { stream = process.stderr, now = () => performance.now() } = options
   if (!show) return new NoProgress(stream)
   const readings = new Readings(stats, model, now)
   return stream.isTTY
-    ? new BarProgress(readings, stream as NodeJS.WritableStream)
+    ? new BarProgress(readings, stream as NodeJS.WritableStream, hasTotal)
     : new LineProgress(readings, stream)
 }

@@ -17,7 +17,8 @@ import { RunStats } from './run-stats.js'
 import { StateView } from './state-view.js'
 import { summaryOf, summaryText } from './summary.js'
 
-const WATCH_EVERY_MS = 1000
+const LOOK_EVERY_MS = 1000
+const SHOW_EVERY_MS = 250
 /** Further bad lines are only in the output. */
 const REPORTED_LINES_MAX = 10
 
@@ -50,10 +51,10 @@ export async function runCommand(
   const sink =
     options.order === 'input' ? new OrderedSink(options.output) : new CompletionSink(options.output)
   const stats = new RunStats()
-  const run = new Run(job, client, sink, stats, options)
+  const run = new Run(job, client, sink, stats, options, input, before)
   const startedMs = performance.now()
   try {
-    await run.go(input, first, blocks, signals)
+    await run.go(first, blocks, signals)
   } catch (error) {
     await pool?.close()
     return run.breakOff(error)
@@ -81,6 +82,8 @@ export async function runCommand(
 class Run {
   readonly #progress: Progress
   readonly #abort = new AbortController()
+  /** Null while the broker does not answer. */
+  #state: StateView | null
   #reported = 0
   #submitted = false
 
@@ -90,21 +93,24 @@ class Run {
     readonly sink: Sink,
     readonly stats: RunStats,
     readonly options: RunOptions,
+    readonly input: string,
+    before: StateView,
   ) {
+    this.#state = before
     const show = options.progress && !options.quiet
-    this.#progress = openProgress(show, stats, options.model)
+    const hasTotal = input !== STDIN
+    this.#progress = openProgress({ show, stats, model: options.model, hasTotal })
   }
 
   async go(
-    input: string,
     first: IteratorResult<InputLine[]>,
     blocks: AsyncGenerator<InputLine[]>,
     signals: Signals,
   ): Promise<void> {
     const { signal } = this.#abort
     signals.onInterrupt((interrupted) => this.#abort.abort(interrupted))
-    if (input !== STDIN) this.#count(input)
-    const watch = this.#watch()
+    if (this.input !== STDIN) this.#count(this.input)
+    const stopWatching = this.#watch()
     try {
       const submitted = this.#submit(first, blocks)
       const work = [submitted, this.#collect(submitted)]
@@ -112,7 +118,9 @@ class Run {
       await Promise.all(work)
       signal.throwIfAborted()
     } finally {
-      clearInterval(watch)
+      stopWatching()
+      await this.look()
+      this.#progress.update(this.#state)
       this.#progress.stop()
     }
   }
@@ -134,10 +142,11 @@ class Run {
 
   /** Null when the broker does not answer. */
   async look(): Promise<StateView | null> {
-    return this.client.state().then(
+    this.#state = await this.client.state().then(
       (state) => new StateView(state),
       () => null,
     )
+    return this.#state
   }
 
   #count(input: string): void {
@@ -149,10 +158,15 @@ class Run {
     )
   }
 
-  #watch(): NodeJS.Timeout {
-    const update = async () => this.#progress.update(await this.look())
-    void update()
-    return setInterval(update, WATCH_EVERY_MS)
+  #watch(): () => void {
+    const show = () => this.#progress.update(this.#state)
+    show()
+    const looking = setInterval(() => void this.look(), LOOK_EVERY_MS)
+    const showing = setInterval(show, SHOW_EVERY_MS)
+    return () => {
+      clearInterval(looking)
+      clearInterval(showing)
+    }
   }
 
   async #submit(
