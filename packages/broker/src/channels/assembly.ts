@@ -1,6 +1,6 @@
 // Lays a decided batch out where the consumer will read it: token rows, ids and payloads go from the
 // arenas straight into the ring or the frame, by one native call each. Per batch it makes a few
-// views; per item it allocates nothing.
+// views; per item it allocates nothing (save for payloads in the ragged layout).
 import {
   BATCH_HEADER_BYTES,
   type BatchPlan,
@@ -12,27 +12,38 @@ import { gatherRows } from '@fabric/shm-ring'
 import type { DispatchEffect, ItemView } from '../core/types.js'
 import type { Channel } from './channel.js'
 
-/** What the assembly needs of the core's item table. */
+/**
+ * What the assembly needs of the core's item table. An item's record is contiguous in its segment:
+ * tokens, then the id, then the payload.
+ */
 export type ItemSource = Pick<
   ItemView,
-  | 'length'
-  | 'segmentBytes'
-  | 'tokensOffset'
-  | 'tokensBytes'
-  | 'idOffset'
-  | 'idBytes'
-  | 'payloadOffset'
-  | 'payloadBytes'
+  'length' | 'segmentBytes' | 'tokensOffset' | 'tokensBytes' | 'idBytes' | 'payloadBytes'
 >
 
 const SCRATCH_ITEMS = 1024
 
+/** One row per item, used anew for each batch. */
+class Rows {
+  /** Place of the row's segment in the list of sources. */
+  readonly source: Uint32Array
+  /** The part that is copied next: first tokens, then ids, then payloads. */
+  readonly byteOffset: Uint32Array
+  readonly tokenBytes: Uint32Array
+  readonly idBytes: Uint32Array
+  readonly payloadBytes: Uint32Array
+
+  constructor(readonly capacity: number) {
+    this.source = new Uint32Array(capacity)
+    this.byteOffset = new Uint32Array(capacity)
+    this.tokenBytes = new Uint32Array(capacity)
+    this.idBytes = new Uint32Array(capacity)
+    this.payloadBytes = new Uint32Array(capacity)
+  }
+}
+
 export class Assembler {
-  #rows = SCRATCH_ITEMS
-  /** Place of each row's segment in `#sources`, and where its bytes lie in it. */
-  #sourceIndex = new Uint32Array(SCRATCH_ITEMS)
-  #byteOffset = new Uint32Array(SCRATCH_ITEMS)
-  #byteLength = new Uint32Array(SCRATCH_ITEMS)
+  #rows = new Rows(SCRATCH_ITEMS)
   #sources: ArrayBuffer[] = []
   readonly #sourceOfSegment = new Map<Uint8Array, number>()
   /** Rows of items without tokens, in the ragged layout. */
@@ -47,22 +58,14 @@ export class Assembler {
   write(effect: DispatchEffect, layout: Layout, channel: Channel): number {
     const plan = this.#plan(effect, layout)
     const space = channel.claim(plan.totalBytes, effect.batch)
+    const { memory, byteOffset } = space
+    const { batch, model, attempt } = effect
     try {
-      writeBatchHeader(
-        space.memory,
-        space.byteOffset,
-        {
-          batch: effect.batch,
-          brokerLife: this.brokerLife,
-          model: effect.model,
-          attempt: effect.attempt,
-        },
-        plan,
-      )
-      this.#writeTokens(effect, plan, space.memory, space.byteOffset)
-      this.#writeIds(effect, plan, space.memory, space.byteOffset)
-      if (plan.payloadBytes !== null)
-        this.#writePayloads(effect, plan, space.memory, space.byteOffset)
+      const header = { batch, brokerLife: this.brokerLife, model, attempt }
+      writeBatchHeader(memory, byteOffset, header, plan)
+      this.#writeTokens(effect, plan, memory, byteOffset)
+      this.#writeIds(plan, memory, byteOffset)
+      if (plan.payloadBytes !== null) this.#writePayloads(plan, memory, byteOffset)
     } catch (error) {
       space.abort()
       throw error
@@ -71,92 +74,103 @@ export class Assembler {
     return plan.totalBytes
   }
 
-  #plan(effect: DispatchEffect, layout: Layout): BatchPlan {
+  /** Reads the item table once, into the rows; all that follows works on them. */
+  #plan(
+    { items: slots, size, paddedLength, actualTokens }: DispatchEffect,
+    layout: Layout,
+  ): BatchPlan {
     const { items } = this
+    if (size > this.#rows.capacity) this.#rows = new Rows(2 ** Math.ceil(Math.log2(size)))
+    const rows = this.#rows
+    this.#sources = []
+    this.#sourceOfSegment.clear()
+    let segment: Uint8Array | null = null
+    let source = 0
     let idBytes = 0
     let payloadBytes = 0
-    for (let row = 0; row < effect.size; row++) {
-      const slot = effect.items[row]
-      idBytes += items.idBytes(slot)
-      payloadBytes += items.payloadBytes(slot)
+    for (let row = 0; row < size; row++) {
+      const slot = slots[row]
+      const itsSegment = items.segmentBytes(slot)
+      if (itsSegment !== segment) {
+        segment = itsSegment
+        source = this.#source(segment)
+      }
+      rows.source[row] = source
+      rows.byteOffset[row] = items.tokensOffset(slot)
+      rows.tokenBytes[row] = items.tokensBytes(slot)
+      idBytes += rows.idBytes[row] = items.idBytes(slot)
+      payloadBytes += rows.payloadBytes[row] = items.payloadBytes(slot)
     }
     return planBatch({
       layout,
-      size: effect.size,
-      paddedLength: layout === 'padded' ? effect.paddedLength : 0,
-      actualTokens: effect.actualTokens,
+      size,
+      paddedLength: layout === 'padded' ? paddedLength : 0,
+      actualTokens,
       idBytes,
       payloadBytes: payloadBytes > 0 ? payloadBytes : null,
     })
   }
 
   #writeTokens(effect: DispatchEffect, plan: BatchPlan, memory: ArrayBuffer, at: number): void {
-    const { items } = this
-    const { size } = effect
-    this.#reserve(size)
-    this.#sources = []
-    this.#sourceOfSegment.clear()
+    const { tokenBytes } = this.#rows
+    const { size, payloadBytes } = plan
     const lengths = new Int32Array(memory, at + plan.lengthsAt, size)
-    for (let row = 0; row < size; row++) {
-      const slot = effect.items[row]
-      lengths[row] = items.length(slot)
-      this.#sourceIndex[row] = this.#source(items.segmentBytes(slot))
-      this.#byteOffset[row] = items.tokensOffset(slot)
-      this.#byteLength[row] = items.tokensBytes(slot)
-      if (plan.layout === 'ragged' && this.#byteLength[row] === 0) this.#useZeros(row, lengths[row])
-    }
+    // Only an item with a payload has another length than its tokens.
+    if (payloadBytes === null)
+      for (let row = 0; row < size; row++) lengths[row] = tokenBytes[row] >>> 2
+    else for (let row = 0; row < size; row++) lengths[row] = this.items.length(effect.items[row])
     zero(memory, at + plan.lengthsAt + 4 * size, at + plan.inputIdsAt)
-    const stride = plan.layout === 'padded' ? 4 * plan.paddedLength : 0
-    this.#gather(memory, at + plan.inputIdsAt, stride, size)
+    const inputIdsAt = at + plan.inputIdsAt
+    if (plan.layout === 'padded')
+      this.#gather(memory, inputIdsAt, 4 * plan.paddedLength, size, tokenBytes)
+    else if (payloadBytes === null) this.#gather(memory, inputIdsAt, 0, size, tokenBytes)
+    else this.#gatherWithZeros(memory, inputIdsAt, lengths)
   }
 
-  #writeIds(effect: DispatchEffect, plan: BatchPlan, memory: ArrayBuffer, at: number): void {
-    const { items } = this
-    const { size } = effect
+  #writeIds(plan: BatchPlan, memory: ArrayBuffer, at: number): void {
+    const { byteOffset, tokenBytes, idBytes } = this.#rows
+    const { size } = plan
     const ends = new Uint32Array(memory, at + plan.idEndsAt, size)
     let end = 0
     for (let row = 0; row < size; row++) {
-      const slot = effect.items[row]
-      end += items.idBytes(slot)
-      ends[row] = end
-      this.#sourceIndex[row] = this.#source(items.segmentBytes(slot))
-      this.#byteOffset[row] = items.idOffset(slot)
-      this.#byteLength[row] = items.idBytes(slot)
+      ends[row] = end += idBytes[row]
+      byteOffset[row] += tokenBytes[row]
     }
     const idsAt = at + plan.idEndsAt + 4 * size
-    this.#gather(memory, idsAt, 0, size)
+    this.#gather(memory, idsAt, 0, size, idBytes)
     zero(memory, idsAt + end, at + (plan.payloadEndsAt || plan.totalBytes))
   }
 
-  #writePayloads(effect: DispatchEffect, plan: BatchPlan, memory: ArrayBuffer, at: number): void {
-    const { items } = this
-    const { size } = effect
+  #writePayloads(plan: BatchPlan, memory: ArrayBuffer, at: number): void {
+    const { byteOffset, idBytes, payloadBytes } = this.#rows
+    const { size } = plan
     const ends = new Uint32Array(memory, at + plan.payloadEndsAt, size)
     let end = 0
     for (let row = 0; row < size; row++) {
-      const slot = effect.items[row]
-      const bytes = items.payloadBytes(slot)
-      end += bytes
-      ends[row] = end
-      this.#byteOffset[row] = items.payloadOffset(slot)
-      this.#byteLength[row] = bytes
+      ends[row] = end += payloadBytes[row]
+      byteOffset[row] += idBytes[row]
     }
     const payloadsAt = at + plan.payloadEndsAt + 4 * size
-    this.#gather(memory, payloadsAt, 0, size)
+    this.#gather(memory, payloadsAt, 0, size, payloadBytes)
     zero(memory, payloadsAt + end, at + plan.totalBytes)
   }
 
-  #gather(memory: ArrayBuffer, at: number, stride: number, rows: number): void {
-    gatherRows(
-      memory,
-      at,
-      stride,
-      rows,
-      this.#sources,
-      this.#sourceIndex,
-      this.#byteOffset,
-      this.#byteLength,
-    )
+  #gather(memory: ArrayBuffer, at: number, stride: number, rows: number, bytes: Uint32Array): void {
+    const { source, byteOffset } = this.#rows
+    gatherRows(memory, at, stride, rows, this.#sources, source, byteOffset, bytes)
+  }
+
+  /** Ragged rows: an item without tokens takes its length in zeros, so that offsets stay right. */
+  #gatherWithZeros(memory: ArrayBuffer, at: number, lengths: Int32Array): void {
+    const { source, byteOffset } = this.#rows
+    const longest = lengths.reduce((longest, length) => Math.max(longest, length), 0)
+    if (this.#zeros.byteLength < 4 * longest) this.#zeros = new ArrayBuffer(4 * longest)
+    const sources = [...this.#sources, this.#zeros]
+    const bytes = Uint32Array.from(lengths, (length) => 4 * length)
+    const isEmpty = (row: number) => this.#rows.tokenBytes[row] === 0
+    const from = source.map((index, row) => (isEmpty(row) ? this.#sources.length : index))
+    const offset = byteOffset.map((byte, row) => (isEmpty(row) ? 0 : byte))
+    gatherRows(memory, at, 0, lengths.length, sources, from, offset, bytes)
   }
 
   /** Most batches draw on a few segments, so each is handed over once. */
@@ -167,21 +181,6 @@ export class Assembler {
       this.#sourceOfSegment.set(segment, index)
     }
     return index
-  }
-
-  #useZeros(row: number, length: number): void {
-    if (this.#zeros.byteLength < 4 * length) this.#zeros = new ArrayBuffer(8 * length)
-    this.#sourceIndex[row] = this.#sources.push(this.#zeros) - 1
-    this.#byteOffset[row] = 0
-    this.#byteLength[row] = 4 * length
-  }
-
-  #reserve(rows: number): void {
-    if (rows <= this.#rows) return
-    this.#rows = 2 ** Math.ceil(Math.log2(rows))
-    this.#sourceIndex = new Uint32Array(this.#rows)
-    this.#byteOffset = new Uint32Array(this.#rows)
-    this.#byteLength = new Uint32Array(this.#rows)
   }
 }
 
