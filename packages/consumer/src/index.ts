@@ -18,4 +18,4 @@ export {
 export type { Logger } from './log.js'
 export type { ConsumerOptions } from './options.js'
 export { createRuntime } from './runtimes/create-runtime.js'
-export type { CreateRuntime, Runtime, RuntimeOptions } from './runtimes/runtime.js'
+export type { CreateRuntime, Runtime, RuntimeOptions, RuntimeRequest } from './runtimes/runtime.js'

@@ -6,7 +6,6 @@ import { randomTinyModel, type TinyModelOptions } from '@fabric/encoder-onnx'
 import { afterAll, describe, expect, test } from 'vitest'
 import { Batch } from '../src/batches/batch.js'
 import { createRuntime, ItemError, type Runtime, type RuntimeOptions } from '../src/index.js'
-import { silentLogger } from '../src/log.js'
 import { planOutput, rowsOf } from '../src/runtimes/onnx/outputs.js'
 import { type TestBatch, viewOf } from './support/batches.js'
 import { recordingLogger } from './support/logger.js'
@@ -35,13 +34,10 @@ const open = (modelDir: string | undefined, options: Partial<RuntimeOptions> = {
   createRuntime('onnx', {
     modelDir,
     device: 'cpu',
-    threads: 1,
-    normalize: 'auto',
     batchSize: 8,
     tokens: 1024,
     inputLength: 64,
     model: 1,
-    logger: silentLogger,
     ...options,
   })
 

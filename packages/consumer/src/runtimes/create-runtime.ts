@@ -2,20 +2,27 @@
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { FabricError } from '@fabric/protocol'
-import { messageOf } from '../log.js'
+import { messageOf, silentLogger } from '../log.js'
 import { createOnnxRuntime } from './onnx/onnx-runtime.js'
-import type { CreateRuntime, Runtime, RuntimeOptions } from './runtime.js'
+import type { CreateRuntime, Runtime, RuntimeRequest } from './runtime.js'
 
+const DEFAULTS = {
+  modelDir: undefined,
+  device: 'auto',
+  threads: 1,
+  normalize: 'auto',
+  logger: silentLogger,
+} as const
 const BUILT_IN: Readonly<Record<string, CreateRuntime>> = { onnx: createOnnxRuntime }
 
 /**
  * @param name `onnx`, or the path of a module: one that holds a slash or ends in .js or .mjs
  * @throws FabricError FABRIC_RUNTIME_MISSING, FABRIC_RUNTIME_FAILED, or the runtime's own
  */
-export async function createRuntime(name: string, options: RuntimeOptions): Promise<Runtime> {
+export async function createRuntime(name: string, request: RuntimeRequest): Promise<Runtime> {
   const create = Object.hasOwn(BUILT_IN, name) ? BUILT_IN[name] : await importRuntime(name)
   try {
-    return checked(name, await create(options))
+    return checked(name, await create({ ...DEFAULTS, ...request }))
   } catch (cause) {
     if (cause instanceof FabricError) throw cause
     throw new FabricError('FABRIC_RUNTIME_FAILED', `runtime ${name}: ${messageOf(cause)}`, {

@@ -18,6 +18,11 @@ export interface RuntimeOptions {
   readonly logger: Logger
 }
 
+type Contract = 'batchSize' | 'tokens' | 'inputLength' | 'model'
+
+/** What must be said; the rest has defaults: device and normalize `auto`, one thread, no log. */
+export type RuntimeRequest = Pick<RuntimeOptions, Contract> & Partial<RuntimeOptions>
+
 export interface Runtime {
   /** For the log line: what runs, and on what. */
   readonly description?: string
