@@ -17,38 +17,57 @@ export const ID_SAME_BODY = 1
 export const ID_OTHER_BODY = 2
 export type IdAnswer = typeof ID_UNKNOWN | typeof ID_SAME_BODY | typeof ID_OTHER_BODY
 
+/** Words of a cell: high, low, body. Side by side, so that a look-up is one cache miss. */
+const CELL_WORDS = 3
+
 class Bucket {
   count = 0
-  readonly high: Uint32Array
-  readonly low: Uint32Array
-  readonly body: Uint32Array
+  readonly cells: Uint32Array
 
   constructor(
     /** How many leading bits of `high` all its ids share. */
     readonly depth: number,
     readonly capacity: number,
   ) {
-    this.high = new Uint32Array(capacity)
-    this.low = new Uint32Array(capacity)
-    this.body = new Uint32Array(capacity)
+    this.cells = new Uint32Array(capacity * CELL_WORDS)
   }
 
-  /** The place of this id, or the empty place where it would stand. */
+  /** Where this id stands, or the empty cell where it would stand. */
   find(high: number, low: number): number {
-    let at = Math.floor((low / 0x100000000) * this.capacity)
-    while (this.high[at] !== high || this.low[at] !== low) {
-      if (this.high[at] === 0 && this.low[at] === 0) return at
-      at = at + 1 === this.capacity ? 0 : at + 1
+    const { cells } = this
+    let at = Math.floor((low / 0x100000000) * this.capacity) * CELL_WORDS
+    while (cells[at] !== high || cells[at + 1] !== low) {
+      if (this.isEmptyAt(at)) return at
+      at = at + CELL_WORDS === cells.length ? 0 : at + CELL_WORDS
     }
     return at
   }
 
+  isEmptyAt(at: number): boolean {
+    return this.cells[at] === 0 && this.cells[at + 1] === 0
+  }
+
   put(high: number, low: number, body: number): void {
     const at = this.find(high, low)
-    this.high[at] = high
-    this.low[at] = low
-    this.body[at] = body
+    this.cells[at] = high
+    this.cells[at + 1] = low
+    this.cells[at + 2] = body
     this.count++
+  }
+
+  /** Puts every id into the bucket that `choose` names by the id's high word. */
+  moveTo(choose: (high: number) => Bucket): void {
+    const { cells } = this
+    for (let at = 0; at < cells.length; at += CELL_WORDS) {
+      if (!this.isEmptyAt(at)) choose(cells[at]).put(cells[at], cells[at + 1], cells[at + 2])
+    }
+  }
+
+  /** How many of its ids have this bit of the high word set. */
+  countOnes(bit: number): number {
+    let ones = 0
+    for (let at = 0; at < this.cells.length; at += CELL_WORDS) ones += (this.cells[at] >>> bit) & 1
+    return ones
   }
 
   isFull(): boolean {
@@ -64,8 +83,8 @@ export class IdIndex {
   lookup(high: number, low: number, body: number): IdAnswer {
     const bucket = this.directory[this.place(high)]
     const at = bucket.find(high, low)
-    if (bucket.high[at] === 0 && bucket.low[at] === 0) return ID_UNKNOWN
-    return bucket.body[at] === body ? ID_SAME_BODY : ID_OTHER_BODY
+    if (bucket.isEmptyAt(at)) return ID_UNKNOWN
+    return bucket.cells[at + 2] === body ? ID_SAME_BODY : ID_OTHER_BODY
   }
 
   /** The caller has looked the id up: it is not here. */
@@ -86,14 +105,10 @@ export class IdIndex {
   }
 
   private grow(bucket: Bucket, high: number): void {
-    const wanted = Math.ceil((bucket.count + 1) / LOAD_GROWN)
-    const capped = bucket.depth === DEPTH_MAX ? wanted : Math.min(BUCKET_CAPACITY_MAX, wanted)
+    const most = bucket.depth === DEPTH_MAX ? Number.POSITIVE_INFINITY : BUCKET_CAPACITY_MAX
+    const capped = Math.min(most, Math.ceil((bucket.count + 1) / LOAD_GROWN))
     const grown = new Bucket(bucket.depth, capped)
-    for (let at = 0; at < bucket.capacity; at++) {
-      if (bucket.high[at] !== 0 || bucket.low[at] !== 0) {
-        grown.put(bucket.high[at], bucket.low[at], bucket.body[at])
-      }
-    }
+    bucket.moveTo(() => grown)
     this.assign(high, grown)
   }
 
@@ -101,22 +116,9 @@ export class IdIndex {
     const depth = bucket.depth + 1
     if (depth > this.depth) this.doubleDirectory()
     const bit = 32 - depth
-    let ones = 0
-    for (let at = 0; at < bucket.capacity; at++) ones += (bucket.high[at] >>> bit) & 1
-    const capacity = (count: number) =>
-      Math.max(
-        BUCKET_CAPACITY_MIN,
-        Math.min(BUCKET_CAPACITY_MAX, Math.ceil((count + 1) / LOAD_GROWN)),
-      )
-    const halves = [
-      new Bucket(depth, capacity(bucket.count - ones)),
-      new Bucket(depth, capacity(ones)),
-    ]
-    for (let at = 0; at < bucket.capacity; at++) {
-      if (bucket.high[at] !== 0 || bucket.low[at] !== 0) {
-        halves[(bucket.high[at] >>> bit) & 1].put(bucket.high[at], bucket.low[at], bucket.body[at])
-      }
-    }
+    const ones = bucket.countOnes(bit)
+    const halves = [bucket.count - ones, ones].map((count) => new Bucket(depth, capacityFor(count)))
+    bucket.moveTo((one) => halves[(one >>> bit) & 1])
     const flipped = (high ^ (1 << bit)) >>> 0
     this.assign(high, halves[(high >>> bit) & 1])
     this.assign(flipped, halves[(flipped >>> bit) & 1])
@@ -135,4 +137,9 @@ export class IdIndex {
     const from = this.place(high) & ~(span - 1)
     for (let at = from; at < from + span; at++) this.directory[at] = bucket
   }
+}
+
+function capacityFor(count: number): number {
+  const wanted = Math.ceil((count + 1) / LOAD_GROWN)
+  return Math.max(BUCKET_CAPACITY_MIN, Math.min(BUCKET_CAPACITY_MAX, wanted))
 }
