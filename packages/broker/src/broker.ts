@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { FabricError, type JobInfo } from '@fabric/protocol'
-import { hardenProcess } from '@fabric/shm-ring'
+import { hardenProcess, ringSupport } from '@fabric/shm-ring'
 import type { Logger } from 'pino'
 import { Connection, type ConnectionHost } from './channels/connection.js'
 import { RingBudget } from './channels/ring-budget.js'
@@ -53,11 +53,23 @@ export async function startBroker(options: BrokerOptions = {}): Promise<RunningB
       `http: ${address.host} can be reached from other hosts and nothing there asks for credentials yet; --insecure allows it`,
       { field: 'http' },
     )
+  checkUsersCanBeTold(config)
   const socketPath = config.socket ?? defaultSocketPath()
   if (!config.debuggable) hardenProcess()
   const broker = new Broker(config, log, options.helloDeadlineMs)
   await broker.listen(socketPath)
   return broker
+}
+
+/** The addon asks the kernel who connects; without it, the socket's mode is all that keeps others out. */
+function checkUsersCanBeTold({ allowUids, allowGids }: BrokerConfig): void {
+  const ring = ringSupport()
+  if (ring.supported || allowUids.length + allowGids.length === 0) return
+  throw new FabricError(
+    'FABRIC_CONFIG_INVALID',
+    `who connects cannot be told here, so the socket stays closed to other users: ${ring.reason}`,
+    { field: allowUids.length > 0 ? 'allowUids' : 'allowGids' },
+  )
 }
 
 class Broker implements RunningBroker {

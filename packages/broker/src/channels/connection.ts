@@ -18,7 +18,14 @@ import {
   PROTOCOL_VERSION,
   type ResultsMessage,
 } from '@fabric/protocol'
-import { peerCredentials, RingError, type RingWriter, sendDescriptors } from '@fabric/shm-ring'
+import {
+  type PeerCredentials,
+  peerCredentials,
+  RingError,
+  type RingWriter,
+  ringSupport,
+  sendDescriptors,
+} from '@fabric/shm-ring'
 import type { Logger } from 'pino'
 import type { Contract, DeathCause } from '../core/types.js'
 import type { Channel } from './channel.js'
@@ -70,13 +77,22 @@ const CLOSE_GRACE_MS = 1_000
 const descriptorOf = (socket: Socket): number =>
   (socket as unknown as { _handle: { fd: number } | null })._handle?.fd ?? -1
 
+/**
+ * Who connected. Without the addon the kernel cannot be asked: the socket then lets in only our own
+ * user (and root), because startBroker() refuses to open it to others.
+ */
+function credentialsOf(socket: Socket): PeerCredentials {
+  if (ringSupport().supported) return peerCredentials(descriptorOf(socket))
+  return { pid: 0, uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
+}
+
 const lost = (cause: RingError) =>
   new FabricError('FABRIC_CONNECTION_LOST', `${cause.message} (${cause.code})`, { cause })
 
 export class Connection {
   readonly #reader = new FrameReader(false)
   readonly #helloTimer: NodeJS.Timeout
-  #credentials: { readonly pid: number; readonly uid: number; readonly gid: number } | null = null
+  #credentials: PeerCredentials | null = null
   #consumer: number | null = null
   #channel: Channel | null = null
   #ring: RingWriter | null = null
@@ -98,7 +114,7 @@ export class Connection {
     socket.on('close', () => this.#end('connection_closed'))
     socket.on('data', (chunk) => this.#guarded(() => this.#receive(chunk)))
     this.#guarded(() => {
-      this.#credentials = peerCredentials(descriptorOf(socket))
+      this.#credentials = credentialsOf(socket)
       host.admit(this.#credentials)
     })
   }
