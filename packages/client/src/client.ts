@@ -62,8 +62,8 @@ export class FabricClient {
   }
 
   /** All counts of the broker (GET /v1/state). */
-  state(): Promise<Record<string, unknown>> {
-    return this.#transport.json('/v1/state')
+  state({ signal }: { signal?: AbortSignal } = {}): Promise<Record<string, unknown>> {
+    return this.#transport.json('/v1/state', { signal })
   }
 
   /** Whether the broker lives, waiting for one that is just starting. */

@@ -1,14 +1,29 @@
 // `fabric run` in a child process, against a real broker and a real consumer.
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunningBroker } from '@fabric/broker'
 import { type Handler, ItemError } from '@fabric/consumer'
 import type { JobInfo } from '@fabric/protocol'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { FabricClient } from '../src/index.js'
 import { loadTokenizer } from '../src/tokenizer/load.js'
 import { IdBuffer } from '../src/tokenizer/tokenizer.js'
 import { fabric, outputOf, start } from './support/command.js'
-import { lengthAndSum, startConsumer, startRealBroker } from './support/real-broker.js'
+import {
+  lengthAndSum,
+  openRealBroker,
+  startConsumer,
+  startRealBroker,
+} from './support/real-broker.js'
 import { BERT_TOKENIZER, glosses, jsonl, temporaryFolder, writeFile } from './support/texts.js'
 
 async function setUp({ flags = {}, handler = lengthAndSum as Handler | null } = {}) {
@@ -233,7 +248,7 @@ describe('fabric run: lines and items that fail', () => {
 })
 
 describe('fabric run: what cannot run', () => {
-  type Change = (args: string[], folder: string, broker: RunningBroker) => void
+  type Change = (args: string[], folder: string) => void
   const cases: [what: string, code: number, message: RegExp, change: Change][] = [
     [
       'an input that is missing',
@@ -313,15 +328,23 @@ describe('fabric run: what cannot run', () => {
     ['no output', 2, /required option '-o, --output <file>'/, (args) => args.splice(2, 2)],
   ]
 
+  const socketFolder = mkdtempSync(join(tmpdir(), 'fabric-client-'))
+  let broker: RunningBroker
+  beforeAll(async () => {
+    broker = await openRealBroker(socketFolder)
+    await new FabricClient({ broker: broker.httpUrl }).createJob({ id: 'taken', model: 2 })
+  })
+  afterAll(async () => {
+    await broker.stop()
+    rmSync(socketFolder, { recursive: true })
+  })
+
   it.each(cases)('ends in one line for %s (exit code %i)', async (_, code, message, change) => {
-    const { broker, folder, output, run, write } = await setUp({ handler: null })
-    await fetch(`${broker.httpUrl}/v1/jobs`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: '{"id":"taken","model":2}',
-    })
-    const args = [...run(write(items(1)))]
-    change(args, folder, broker)
+    const folder = temporaryFolder()
+    const output = join(folder, 'out.jsonl')
+    const input = writeFile(folder, 'tokens.jsonl', jsonl(items(1)))
+    const args = ['run', input, '-o', output, '--model', '1', '--broker', broker.httpUrl]
+    change(args, folder)
     const ended = await fabric(args)
     expect(ended).toMatchObject({ code, stdout: '' })
     expect(ended.stderr).toMatch(message)

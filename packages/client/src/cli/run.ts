@@ -18,6 +18,7 @@ import { StateView } from './state-view.js'
 import { summaryOf, summaryText } from './summary.js'
 
 const LOOK_EVERY_MS = 1000
+const LOOK_TIMEOUT_MS = 3000
 const SHOW_EVERY_MS = 250
 /** Further bad lines are only in the output. */
 const REPORTED_LINES_MAX = 10
@@ -62,7 +63,6 @@ export async function runCommand(
   await pool?.close()
   sink.finish()
   const seconds = (performance.now() - startedMs) / 1000
-  const after = await run.look()
   const { model, output } = options
   const summary = summaryOf({
     job: job.id,
@@ -72,7 +72,7 @@ export async function runCommand(
     stats,
     seconds,
     before,
-    after,
+    after: run.state,
   })
   if (options.summary === 'json') process.stdout.write(`${JSON.stringify(summary)}\n`)
   else if (!options.quiet) process.stdout.write(summaryText(summary))
@@ -82,8 +82,8 @@ export async function runCommand(
 class Run {
   readonly #progress: Progress
   readonly #abort = new AbortController()
-  /** Null while the broker does not answer. */
-  #state: StateView | null
+  /** The broker as last seen; null while it does not answer. */
+  state: StateView | null
   #reported = 0
   #submitted = false
 
@@ -96,7 +96,7 @@ class Run {
     readonly input: string,
     before: StateView,
   ) {
-    this.#state = before
+    this.state = before
     const show = options.progress && !options.quiet
     const hasTotal = input !== STDIN
     this.#progress = openProgress({ show, stats, model: options.model, hasTotal })
@@ -115,12 +115,11 @@ class Run {
       const submitted = this.#submit(first, blocks)
       const work = [submitted, this.#collect(submitted)]
       for (const part of work) part.catch((error) => this.#abort.abort(error))
-      await Promise.all(work)
+      // Both, so that nothing writes to the output any more when it is closed.
+      await Promise.allSettled(work)
       signal.throwIfAborted()
     } finally {
-      stopWatching()
-      await this.look()
-      this.#progress.update(this.#state)
+      await stopWatching()
       this.#progress.stop()
     }
   }
@@ -140,13 +139,12 @@ class Run {
     return interrupted ? reason.exitCode : EXIT.couldNotRun
   }
 
-  /** Null when the broker does not answer. */
-  async look(): Promise<StateView | null> {
-    this.#state = await this.client.state().then(
+  async #look(): Promise<void> {
+    const signal = AbortSignal.timeout(LOOK_TIMEOUT_MS)
+    this.state = await this.client.state({ signal }).then(
       (state) => new StateView(state),
       () => null,
     )
-    return this.#state
   }
 
   #count(input: string): void {
@@ -158,14 +156,22 @@ class Run {
     )
   }
 
-  #watch(): () => void {
-    const show = () => this.#progress.update(this.#state)
+  /** @returns what ends it, after a last look. */
+  #watch(): () => Promise<void> {
+    let looking: Promise<void> | null = null
+    const look = () => {
+      looking ??= this.#look().finally(() => {
+        looking = null
+      })
+    }
+    const show = () => this.#progress.update(this.state)
     show()
-    const looking = setInterval(() => void this.look(), LOOK_EVERY_MS)
-    const showing = setInterval(show, SHOW_EVERY_MS)
-    return () => {
-      clearInterval(looking)
-      clearInterval(showing)
+    const timers = [setInterval(look, LOOK_EVERY_MS), setInterval(show, SHOW_EVERY_MS)]
+    return async () => {
+      for (const timer of timers) clearInterval(timer)
+      await looking
+      await this.#look()
+      show()
     }
   }
 

@@ -5,12 +5,17 @@ import { Consumer, type Handler } from '@fabric/consumer'
 import { onTestFinished } from 'vitest'
 import { temporaryFolder } from './texts.js'
 
-export async function startRealBroker(
-  flags: Readonly<Record<string, unknown>> = {},
-): Promise<RunningBroker> {
-  const socket = join(temporaryFolder(), 'broker.sock')
+type Flags = Readonly<Record<string, unknown>>
+
+/** To be stopped by the caller. */
+export function openRealBroker(folder: string, flags: Flags = {}): Promise<RunningBroker> {
+  const socket = join(folder, 'broker.sock')
   const fixed = { socket, http: '127.0.0.1:0', logLevel: 'silent', cleanupIdleMs: 0 }
-  const broker = await startBroker({ flags: { ...fixed, ...flags } })
+  return startBroker({ flags: { ...fixed, ...flags } })
+}
+
+export async function startRealBroker(flags: Flags = {}): Promise<RunningBroker> {
+  const broker = await openRealBroker(temporaryFolder(), flags)
   onTestFinished(() => broker.stop())
   return broker
 }
