@@ -2,16 +2,19 @@
 // { "items": [...] }. NDJSON is parsed line by line, so that a long body can be taken in turns.
 import { isUtf8 } from 'node:buffer'
 import { FabricError } from '@fabric/protocol'
+import type { ItemColumns } from './columns.js'
+import { isSpace, type PlainItem, readPlainLine } from './plain-line.js'
 
-/** One item, parsed or not, and what its place is called in a refusal. */
+/** One item as it stands in the body, and what its place is called in a refusal. */
 export interface RawItem {
-  readonly value: unknown
-  /** Set when the line is no JSON. */
-  readonly syntaxError: string | null
-  /** 1-based line of NDJSON. */
-  readonly line: number | null
+  /** 1-based line of NDJSON, else 0. */
+  readonly line: number
   /** Like `items[3]`; empty for NDJSON and for a single object. */
   readonly path: string
+  /** @throws FabricError FABRIC_ITEM_MALFORMED when the line is no JSON. */
+  parse(): unknown
+  /** The item, with its tokens written to the columns, if its line has the plain form. */
+  readPlain(columns: ItemColumns): PlainItem | null
 }
 
 const LINE_FEED = 10
@@ -23,25 +26,60 @@ export function* itemsOfBody(body: Buffer, ndjson: boolean): Generator<RawItem> 
   else yield* itemsOfJson(body)
 }
 
+class LineItem implements RawItem {
+  readonly path = ''
+
+  constructor(
+    readonly body: Buffer,
+    readonly start: number,
+    readonly end: number,
+    readonly line: number,
+  ) {}
+
+  parse(): unknown {
+    try {
+      return JSON.parse(this.body.toString('utf8', this.start, this.end))
+    } catch (error) {
+      throw new FabricError('FABRIC_ITEM_MALFORMED', `not JSON: ${(error as Error).message}`)
+    }
+  }
+
+  readPlain(columns: ItemColumns): PlainItem | null {
+    return readPlainLine(this.body, this.start, this.end, columns)
+  }
+}
+
+class ListItem implements RawItem {
+  readonly line = 0
+
+  constructor(
+    readonly value: unknown,
+    readonly path: string,
+  ) {}
+
+  parse(): unknown {
+    return this.value
+  }
+
+  readPlain(): null {
+    return null
+  }
+}
+
 function* itemsOfLines(body: Buffer): Generator<RawItem> {
   let line = 0
   for (let start = 0; start < body.length; ) {
     const feed = body.indexOf(LINE_FEED, start)
     const end = feed === -1 ? body.length : feed
     line += 1
-    const content = body.toString('utf8', start, end).trim()
+    if (!isBlank(body, start, end)) yield new LineItem(body, start, end, line)
     start = end + 1
-    if (content === '') continue
-    yield parseLine(content, line)
   }
 }
 
-function parseLine(content: string, line: number): RawItem {
-  try {
-    return { value: JSON.parse(content), syntaxError: null, line, path: '' }
-  } catch (error) {
-    return { value: null, syntaxError: (error as Error).message, line, path: '' }
-  }
+function isBlank(body: Buffer, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) if (!isSpace(body[i])) return false
+  return true
 }
 
 function* itemsOfJson(body: Buffer): Generator<RawItem> {
@@ -53,11 +91,10 @@ function* itemsOfJson(body: Buffer): Generator<RawItem> {
   }
   const list = listOf(value)
   if (list === null) {
-    yield { value, syntaxError: null, line: null, path: '' }
+    yield new ListItem(value, '')
     return
   }
-  for (let i = 0; i < list.length; i++)
-    yield { value: list[i], syntaxError: null, line: null, path: `items[${i}]` }
+  for (let i = 0; i < list.length; i++) yield new ListItem(list[i], `items[${i}]`)
 }
 
 /** The items of a body that is a list, or null when it is one item. */

@@ -57,8 +57,10 @@ const columns = new ItemColumns()
 
 export class Ingest {
   readonly #answers: ItemAnswer[] = []
-  /** Answers of the block under way, by their place in the block. */
-  #pending: { at: number; id: string; line: number | null }[] = []
+  /** Line of each answer, 0 where there are none. */
+  readonly #lines: number[] = []
+  /** Places in the answers of the items in the columns. */
+  #pending: number[] = []
   #job: Job
   #accepted = 0
   #duplicate = 0
@@ -101,25 +103,44 @@ export class Ingest {
   }
 
   #take(raw: RawItem): void {
+    // First, for a plain line is read straight into the columns: they must be of its job.
+    if (this.#job !== this.defaultJob) this.#switchTo(this.defaultJob)
+    const plain = this.#full ? null : raw.readPlain(columns)
+    if (plain === null) {
+      this.#takeParsed(raw)
+      return
+    }
+    columns.pushTokens(plain.id, plain.model ?? this.#job.model ?? 0, plain.length)
+    this.#accept(plain.id, raw.line)
+  }
+
+  #takeParsed(raw: RawItem): void {
     let id: string | null = null
     try {
-      if (raw.syntaxError !== null)
-        throw new FabricError('FABRIC_ITEM_MALFORMED', `not JSON: ${raw.syntaxError}`)
-      const item = checkHead(raw.value)
+      const item = checkHead(raw.parse())
       id = item.id
       const job = item.job == null ? this.defaultJob : this.target.job(item.job)
-      if (job !== this.#job) {
-        this.#submit()
-        this.#job = job
-      }
       if (this.#full) throw QUEUE_FULL
+      if (job !== this.#job) this.#switchTo(job)
       appendItem(columns, item, item.model ?? job.model ?? 0)
-      this.#pending.push({ at: this.#answers.length, id, line: raw.line })
-      this.#answers.push({ id, status: 'accepted' })
+      this.#accept(id, raw.line)
     } catch (error) {
-      if (!(error instanceof FabricError)) throw error
-      this.#refuse(this.#answers.length, id, withPlace(error, raw), raw.line)
+      if (!(error instanceof FabricError) || error.code === 'FABRIC_DRAINING') throw error
+      this.#lines.push(raw.line)
+      this.#refuse(this.#answers.length, id, withPlace(error, raw))
     }
+  }
+
+  #switchTo(job: Job): void {
+    this.#submit()
+    this.#job = job
+  }
+
+  /** The item stands in the columns; the core has the last word. */
+  #accept(id: string, line: number): void {
+    this.#pending.push(this.#answers.length)
+    this.#answers.push({ id, status: 'accepted' })
+    this.#lines.push(line)
   }
 
   #submit(): void {
@@ -127,20 +148,22 @@ export class Ingest {
     const { codes, retryAfterMs } = this.target.submit(this.#job, columns.block(this.#job.number))
     columns.clear()
     this.#retryAfterMs = Math.max(this.#retryAfterMs, retryAfterMs)
-    this.#pending.forEach(({ at, id, line }, i) => {
+    this.#pending.forEach((at, i) => {
+      const id = this.#answers[at].id as string
       if (codes[i] === SUBMIT_ACCEPTED) this.#accepted += 1
       else if (codes[i] === SUBMIT_DUPLICATE) {
         this.#duplicate += 1
         this.#answers[at] = { id, status: 'duplicate' }
-      } else this.#refuse(at, id, REFUSALS[codes[i]] ?? RESULTS_UNREAD, line)
+      } else this.#refuse(at, id, REFUSALS[codes[i]] ?? RESULTS_UNREAD)
       if (codes[i] === SUBMIT_QUEUE_FULL) this.#full = true
     })
     this.#pending = []
   }
 
-  #refuse(at: number, id: string | null, error: ErrorBody, line: number | null): void {
+  #refuse(at: number, id: string | null, error: ErrorBody): void {
     this.#refused += 1
-    const answer = { ...error, ...(line === null ? {} : { line }) }
+    const line = this.#lines[at]
+    const answer = { ...error, ...(line === 0 ? {} : { line }) }
     this.#answers[at] = { id, status: 'refused', error: answer }
   }
 }

@@ -20,7 +20,7 @@ describe.each(transports)('death of a consumer by %s', (transport) => {
     const victim = spawnConsumer(broker.socketPath, { mode: 'hold', transport })
     await broker.untilState((state) => state.consumers.length === 1)
     await broker.post('/v1/items', items(50))
-    await until(() => victim.output.includes('taken'))
+    await broker.untilState((state) => state.items.leased === 24)
     victim.kill('SIGKILL')
     await broker.untilState((state) => state.consumers.length === 0)
     expect(broker.state().items).toMatchObject({ leased: 0, waiting: 50, reclaimed: 24 })
