@@ -8,10 +8,12 @@
 // are cycled, so neither is warm in a small cache. The clock starts when the reader has read a first
 // lap, and stops when it has read the last word.
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <string>
 
@@ -202,6 +204,7 @@ Outcome two_processes(const Job& job, const Source& source, Region& region, Shar
   const bool bare = job.contestant == "bare";
   const pid_t child = fork();
   if (child == 0) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // else it would wait for ever for a writer that failed
     bench::map_again_as_reader(region);
     shared.ready.store(1);
     bare ? read_bare(job, region, shared) : read_ring(job, region, shared);
@@ -271,6 +274,7 @@ int main(int count, char** words) {
   job.sum = bench::sum_named(words[7]);
   job.capacity = std::strtoull(words[8], nullptr, 10);
   if (!job.sum || job.record_bytes == 0 || job.writers == 0) return usage();
+  if (fabric::record_bytes(job.record_bytes) > fabric::max_record_bytes(job.capacity)) return usage();
   if (!job.copy) {
     std::printf("{\"unsupported\":\"%s\"}\n", words[6]);
     return 0;

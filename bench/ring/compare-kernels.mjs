@@ -1,0 +1,96 @@
+// Which stores and which prefetching win end to end: how the writer copies and how the reader reads,
+// together, on the C++ ring. Decides what native/ uses; it promises nothing.
+import { barChart } from '../lib/bar-chart.mjs'
+import { buildNative } from '../lib/build.mjs'
+import { pairedRatio, summary } from '../lib/stats.mjs'
+import { inTurns } from '../lib/turns.mjs'
+import { nativeThroughput } from './native-bench.mjs'
+import { burstBytes, PROMISED_BYTES, sizeName } from './sizes.mjs'
+
+const BASE = 'memcpy'
+
+/** Writer's copy, reader's loop. Stores of the writer first, then the reader's prefetching. */
+const KERNELS = [
+  [BASE, 'memcpy', 'plain'],
+  ['non-temporal stores, 32 bytes', 'stream', 'plain'],
+  ['non-temporal stores, 64 bytes', 'stream512', 'plain'],
+  ['prefetch of source and target', 'prefetch', 'plain'],
+  ['memcpy, then cache line demote', 'demote', 'plain'],
+  ['rep movsb', 'movsb', 'plain'],
+  ['memcpy, reader prefetches 512 B ahead', 'memcpy', 'ahead512'],
+  ['memcpy, reader prefetches 2 KiB ahead', 'memcpy', 'ahead2k'],
+  ['non-temporal, reader prefetches 2 KiB', 'stream', 'ahead2k'],
+]
+
+const METHOD = [
+  'The C++ ring, 64 MiB on 2 MiB pages, writer and reader in two processes, 64 MiB of source cycled; all kernels in turns within each round. The reader adds up all words, and each burst fails if the sum is wrong.',
+  'A ratio is the median over rounds of the ratio to memcpy in the same round; in brackets the 10th and the 90th percentile.',
+]
+
+/** @param {{ quick: boolean, say: (line: string) => void }} options */
+export async function compare({ quick, say }) {
+  buildNative()
+  const results = new Map()
+  for (const size of PROMISED_BYTES) {
+    const contestants = KERNELS.map(([name, copy, sum]) => ({
+      key: name,
+      run: () =>
+        nativeThroughput({
+          contestant: 'ring',
+          pages: 'huge',
+          recordBytes: size,
+          totalBytes: burstBytes(size, quick),
+          copy,
+          sum,
+        }),
+    }))
+    const line = (text) => say(`${sizeName(size)}, ${text}`)
+    results.set(size, await inTurns(contestants, quick ? 3 : 15, line))
+  }
+  return {
+    title: 'Stores and prefetching in the ring, end to end',
+    method: METHOD,
+    promises: [],
+    tables: [table(results)],
+    charts: [chart(results)],
+    data: Object.fromEntries(
+      [...results].map(([size, found]) => [size, Object.fromEntries(found)]),
+    ),
+  }
+}
+
+function table(results) {
+  return {
+    title: 'Throughput, GB/s, and the ratio to memcpy',
+    head: ['', ...PROMISED_BYTES.flatMap((size) => [sizeName(size), 'ratio'])],
+    rows: KERNELS.map(([name]) => [
+      name,
+      ...PROMISED_BYTES.flatMap((size) => {
+        const found = results.get(size)
+        const ratio = pairedRatio(found.get(name), found.get(BASE))
+        const spread = `${ratio.p10.toFixed(2)}-${ratio.p90.toFixed(2)}`
+        return [
+          summary(found.get(name)).median.toFixed(2),
+          `${ratio.median.toFixed(2)} (${spread})`,
+        ]
+      }),
+    ]),
+  }
+}
+
+function chart(results) {
+  const title = 'Copies and reads in the ring'
+  return {
+    file: 'ring-kernels.svg',
+    alt: title,
+    svg: barChart({
+      title,
+      unit: 'GB/s',
+      groups: PROMISED_BYTES.map(sizeName),
+      series: KERNELS.map(([name]) => name),
+      bars: PROMISED_BYTES.map((size) =>
+        KERNELS.map(([name]) => summary(results.get(size).get(name))),
+      ),
+    }),
+  }
+}

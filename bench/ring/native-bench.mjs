@@ -1,0 +1,23 @@
+// Runs one measurement of the native program. Each is a process of its own, so nothing is left over.
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const program = join(import.meta.dirname, 'native', 'build', 'ring_bench')
+const run = promisify(execFile)
+const RING_BYTES = 64 * 1024 * 1024
+
+/**
+ * @param {{ contestant: 'copy' | 'copyread' | 'bare' | 'ring', pages: 'huge' | 'transparent' | 'base',
+ *   recordBytes: number, totalBytes: number, writers?: number, copy?: string, sum?: string }} job
+ * @returns {Promise<number>} GB/s, or NaN where this machine can't do it
+ */
+export async function nativeThroughput(job) {
+  const { contestant, pages, recordBytes, totalBytes } = job
+  const { writers = 1, copy = 'memcpy', sum = 'plain' } = job
+  const words = [contestant, pages, recordBytes, totalBytes, writers, copy, sum, RING_BYTES]
+  const { stdout } = await run(program, words.map(String), { timeout: 120_000 })
+  const result = JSON.parse(stdout)
+  if (result.ns === undefined) return Number.NaN
+  return result.bytes / result.ns
+}

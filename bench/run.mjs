@@ -1,0 +1,47 @@
+// node bench/run.mjs NAME [--check] [--quick]: one comparison, its table, and bench/results/NAME.*
+import { loadavg } from 'node:os'
+import { parseArgs } from 'node:util'
+import { machine } from './lib/machine.mjs'
+import { holds } from './lib/promises.mjs'
+import { report } from './lib/report.mjs'
+
+const COMPARISONS = {
+  ring: () => import('./ring/compare.mjs'),
+  'ring-kernels': () => import('./ring/compare-kernels.mjs'),
+  assembly: () => import('./assembly/compare.mjs'),
+}
+
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    check: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
+  },
+})
+const name = positionals[0]
+if (positionals.length !== 1 || !Object.hasOwn(COMPARISONS, name)) {
+  process.stderr.write(`bench: name one of ${Object.keys(COMPARISONS).join(', ')}\n`)
+  process.exit(2)
+}
+
+const where = machine()
+const startedAt = performance.now()
+const { compare } = await COMPARISONS[name]()
+const say = (line) => process.stderr.write(`bench ${name}: ${line}\n`)
+const result = await compare({ quick: options.quick, say })
+where.loadAtEnd = loadavg()
+  .map((value) => value.toFixed(2))
+  .join(' ')
+const flags = Object.entries(options).flatMap(([flag, on]) => (on ? [` --${flag}`] : []))
+report(name, result, {
+  machine: where,
+  command: `npm run -s bench -- ${name}${flags.join('')}`,
+  quick: options.quick,
+  seconds: (performance.now() - startedAt) / 1000,
+})
+
+const broken = result.promises.filter((checked) => !holds(checked))
+for (const { promise, measured, bound } of broken) {
+  say(`broken: ${promise}: ${measured.toFixed(3)}, bound ${bound}`)
+}
+process.exit(options.check && broken.length > 0 ? 1 : 0)
