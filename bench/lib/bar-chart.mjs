@@ -14,9 +14,9 @@ const COLOURS = [
   '#475569',
 ]
 
-const escape = (text) => String(text).replace(/&/g, '&amp;').replace(/</g, '&lt;')
+const escaped = (text) => String(text).replace(/&/g, '&amp;').replace(/</g, '&lt;')
 const text = (x, y, words, more = '') =>
-  `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" ${more}>${escape(words)}</text>`
+  `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" ${more}>${escaped(words)}</text>`
 
 /**
  * @typedef {{ median: number, p10: number, p90: number }} Bar

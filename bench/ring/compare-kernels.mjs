@@ -39,7 +39,7 @@ export async function compare({ quick, say }) {
           contestant: 'ring',
           pages: 'huge',
           recordBytes: size,
-          totalBytes: burstBytes(size, quick),
+          totalBytes: 4 * burstBytes(size, quick),
           copy,
           sum,
         }),

@@ -24,7 +24,7 @@ export async function compare({ quick, say }) {
   const { nodeThroughput, nativeRing } = await import('./throughput.mjs')
   const { latency } = await import('./latency.mjs')
   const folder = mkdtempSync(join(tmpdir(), 'fabric-bench-'))
-  const rounds = quick ? 3 : 15
+  const rounds = quick ? 3 : 11
   try {
     const node = await nodeThroughput({ folder, pages: 'huge', rounds, quick, say })
     const native = await nativeRing({ rounds: quick ? 3 : 9, quick, say })

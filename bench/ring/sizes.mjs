@@ -7,6 +7,6 @@ export const PROMISED_BYTES = [64 * KIB, 256 * KIB, 1024 * KIB]
 
 export const sizeName = (bytes) => (bytes < KIB * KIB ? `${bytes / KIB} KiB` : '1 MiB')
 
-/** At least four laps of a 64 MiB ring in a full run; small records are slower to send. */
+/** Two laps of a 64 MiB ring in a full run; small records are slower to send. */
 export const burstBytes = (recordBytes, quick) =>
-  (quick ? 64 : 256) * KIB * KIB * (recordBytes < 64 * KIB ? 0.5 : 1)
+  (quick ? 64 : 128) * KIB * KIB * (recordBytes < 64 * KIB ? 0.5 : 1)

@@ -9,7 +9,7 @@ async function spin(endpoint) {
     const record = reader.next()
     if (record === null) continue
     const receivedNs = process.hrtime.bigint()
-    const [sentNs, echo] = new BigUint64Array(record.payload, 0, 2)
+    const [sentNs] = new BigUint64Array(record.payload, 0, 2)
     record.release()
     send(receivedNs - sentNs)
   }
