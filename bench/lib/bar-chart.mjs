@@ -42,7 +42,7 @@ export function barChart(chart) {
     const left = PLOT.left + g * groupWidth + groupWidth * 0.07
     parts.push(text(left + groupWidth * 0.43, bottom + 20, group, 'text-anchor="middle"'))
     bars[g].forEach((bar, s) => {
-      if (bar !== null) parts.push(...drawBar(bar, left + s * barWidth, barWidth, s, scale, bottom))
+      if (isThere(bar)) parts.push(...drawBar(bar, left + s * barWidth, barWidth, s, scale, bottom))
     })
   })
   const legendRows = Math.ceil(series.length / 4)
@@ -60,6 +60,8 @@ ${parts.join('\n')}
 `
 }
 
+/** NaN: what this machine can't do has no bar. */
+const isThere = (bar) => bar !== null && !Number.isNaN(bar.median)
 const colour = (index) => COLOURS[index % COLOURS.length]
 
 function drawBar(bar, x, width, index, scale, bottom) {
@@ -72,7 +74,7 @@ function drawBar(bar, x, width, index, scale, bottom) {
 }
 
 function axis({ bars, logarithmic }) {
-  const all = bars.flat().filter((bar) => bar !== null)
+  const all = bars.flat().filter(isThere)
   const largest = Math.max(...all.map((bar) => bar.p90))
   if (logarithmic) {
     const from = Math.floor(Math.log10(Math.min(...all.map((bar) => bar.p10))))

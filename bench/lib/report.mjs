@@ -22,11 +22,15 @@ export function report(name, result, run) {
   writeFileSync(join(folder, `${stem}.md`), markdown(result, tables, run))
   writeFileSync(
     join(folder, `${stem}.json`),
-    `${JSON.stringify({ ...run, promises: result.promises, data: result.data }, null, 1)}\n`,
+    `${JSON.stringify({ ...run, promises: result.promises, data: result.data }, shortened, 1)}\n`,
   )
   if (run.quick) return
   for (const { file, svg } of result.charts) writeFileSync(join(folder, file), svg)
 }
+
+/** Five significant digits: more would be noise. */
+const shortened = (_key, value) =>
+  typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value
 
 function markdown(result, tables, run) {
   const { machine } = run
