@@ -53,7 +53,7 @@ function serve(state: State, { consumer, choice }: Service): void {
   const { model, cls } = consumer
   const inCleanup = model.cleanup.active
   const packing = pack(state, cls, choice)
-  const normal = choice.work === 'lane'
+  const normal = choice.work === 'lane' && !inCleanup
   beginDispatching(state, model)
   const batch = lease(state, consumer, packing.slots)
   waitAnew(state, consumer)

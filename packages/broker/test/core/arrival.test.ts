@@ -74,10 +74,12 @@ it('S3: a lane that has been empty for laneIdle is a lane no more', () => {
   expect(tiers(bench).staging.items).toBe(1)
 })
 
-it('S3: a lane that holds an item stays a lane', () => {
+it('S3: a lane that got an item in time stays a lane', () => {
   const bench = new Bench({ laneIdleMs: 10, cleanupIdleMs: 1e6 })
   bench.register(1)
-  bench.submit(Array(9).fill(8))
+  bench.submit(Array(8).fill(8))
+  bench.advance(5)
+  bench.submit([8])
   bench.advance(10_000)
   expect(bench.core.counts().lanesActive).toBe(1)
 })
@@ -143,6 +145,16 @@ it('S5: an item that another consumer holds is not dispatched alone: it waits fo
   bench.do({ type: 'room', consumer: 2, hasRoom: true })
   expect(bench.sent.map((sent) => sent.consumer)).toEqual([2])
   expect(bench.sent[0].effect.closedBy).toBe('token_limit')
+})
+
+it('S5: an item that only the greater of two consumers holds waits for a full batch there', () => {
+  const bench = new Bench()
+  bench.register(1, { tokens: 32 })
+  bench.register(2, { tokens: 128 })
+  bench.submit([40, 40])
+  expect(bench.sent).toEqual([])
+  bench.submit([40])
+  expect(bench.sent.map((sent) => sent.ids.length)).toEqual([3])
 })
 
 it('S5: over-budget items never block what is behind them, nor are blocked by it', () => {

@@ -58,6 +58,14 @@ it('S7: it stays closed while no consumer is registered', () => {
   expect(reasons(bench)).toEqual([])
 })
 
+it('S7: nor does a threshold of nothing open it without a consumer', () => {
+  for (const releaseThreshold of [null, 0]) {
+    const bench = new Bench({ releaseThreshold })
+    bench.submit([8])
+    expect(reasons(bench)).toEqual([])
+  }
+})
+
 it('S9: once open it stays open', () => {
   const bench = new Bench({ releaseThreshold: 64 })
   bench.register(1)

@@ -37,6 +37,16 @@ it('S11: of equals the one that waited longest, and after a batch it queues anew
   expect(consumers(bench).slice(3)).toEqual([1, 3, 2])
 })
 
+it('S11: a consumer queues anew after each batch, also when it always had a place', () => {
+  const bench = new Bench()
+  bench.register(1)
+  bench.register(2)
+  bench.submit([64])
+  bench.complete(bench.sent[0])
+  bench.submit([64])
+  expect(consumers(bench)).toEqual([1, 2])
+})
+
 it('S11: when nothing is ready for the first, the next is tried', () => {
   const bench = new Bench()
   bench.register(1, { batchSize: 64, tokens: 4096 })
@@ -90,20 +100,19 @@ it('S11: with more to come, a channel is filled', () => {
 })
 
 it('S12: reclaimed items go before lanes, topped up with lane items of their shape', () => {
-  const bench = new Bench({ channelDepth: 1 })
+  const bench = new Bench({ channelDepth: 1, cleanupIdleMs: 1e6 })
   bench.register(1)
   bench.submit(Array(8).fill(8))
-  bench.submit([64, 8, 8, 8, 8, 8, 8, 8, 8])
+  bench.submit([8, 8])
   bench.taken(bench.sent[0])
   bench.results(bench.sent[0], [0, 0, 0, 0, 0])
-  const before = bench.sent.length
   bench.do({ type: 'disconnect', consumer: 1, cause: 'connection_closed' })
+  bench.submit([64])
   bench.register(2)
-  const next = bench.sent[before]
-  expect(next.effect.source).toBe('reclaimed')
-  expect(next.effect.normal).toBe(false)
-  const bySource = next.effect.sources
-  expect(bySource.reclaimed + bySource.lane).toBe(next.ids.length)
+  const first = bench.sent[1]
+  expect(first.ids).toEqual(['i5', 'i6', 'i7', 'i8', 'i9'])
+  expect(first.effect).toMatchObject({ source: 'reclaimed', normal: false })
+  expect(first.effect.sources).toMatchObject({ reclaimed: 3, lane: 2 })
 })
 
 it('S12: what was reclaimed is repacked for the contract of whoever gets it', () => {
@@ -183,43 +192,52 @@ it('S14: at most 64 contract classes a model, and a clear refusal', () => {
   expect(bench.of('registerRefused').length).toBe(1)
 })
 
-it('S14: a search costs no more with 20,000 lanes and 1,000 consumers than with few', () => {
-  const few = timeOfDispatches(50, 1)
-  const many = timeOfDispatches(20_000, 1000)
-  expect(many).toBeLessThan(few * 12)
+it('S14: arrival and search cost about the same with 50 times the lanes and 1,000 consumers', () => {
+  const few = new Timing(1000, 1)
+  const many = new Timing(50_000, 1000)
+  // The best of several turns: other processes may only make one slower.
+  const best = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+  for (let turn = 0; turn < 4; turn++) {
+    best[0] = Math.min(best[0], few.run())
+    best[1] = Math.min(best[1], many.run())
+  }
+  expect(best[1]).toBeLessThan(best[0] * 6)
 })
 
-/** The time of one arrival and one search, with lanes that hold one item less than a batch. */
-function timeOfDispatches(lanes: number, consumers: number): number {
-  const core = new Core(config({ channelDepth: 1, cleanupIdleMs: 1e9, gateMaxHoldMs: 0 }))
-  for (let consumer = 1; consumer <= consumers; consumer++) {
-    core.step(
-      {
-        type: 'register',
-        consumer,
-        name: 'gpu',
-        contract: contract({ batchSize: 2, tokens: 2 ** 30 }),
-      },
-      0,
-    )
-  }
-  const specs = (from: number, to: number, tag: string) =>
-    Array.from({ length: to - from }, (_, i) => ({
-      id: `${tag}${from + i}`,
-      length: 8 * (1 + from + i),
-      payload: new Uint8Array(1),
-    }))
-  core.step({ type: 'submit', block: block(specs(0, lanes, 'a')) }, 0)
-  const rounds = 2000
-  const blocks = Array.from({ length: rounds }, (_, i) =>
-    block(specs((i * 7) % lanes, ((i * 7) % lanes) + 1, `r${i}-`)),
+/** Arrivals into lanes that never fill, each followed by a search that finds nothing. */
+class Timing {
+  private readonly core = new Core(
+    config({ channelDepth: 1, cleanupIdleMs: 1e9, gateMaxHoldMs: 0 }),
   )
-  const start = performance.now()
-  for (const one of blocks) {
-    core.step({ type: 'submit', block: one }, 0)
-    core.step({ type: 'dispatch' }, 0)
+  private turns = 0
+
+  constructor(
+    private readonly lanes: number,
+    consumers: number,
+  ) {
+    const made = contract({ batchSize: 1000, tokens: 2 ** 31 - 1 })
+    for (let consumer = 1; consumer <= consumers; consumer++) {
+      this.core.step({ type: 'register', consumer, name: 'gpu', contract: made }, 0)
+    }
+    const all = Array.from({ length: lanes }, (_, lane) => this.spec(lane))
+    this.core.step({ type: 'submit', block: block(all) }, 0)
   }
-  return performance.now() - start
+
+  run(): number {
+    this.turns++
+    const blocks = Array.from({ length: 1500 }, (_, i) => block([this.spec((i * 37) % this.lanes)]))
+    const start = performance.now()
+    for (const one of blocks) {
+      this.core.step({ type: 'submit', block: one }, 0)
+      this.core.step({ type: 'dispatch' }, 0)
+    }
+    return performance.now() - start
+  }
+
+  private spec(lane: number) {
+    const id = `${this.turns}-${lane}`
+    return { id, length: 8 * (1 + lane), payload: new Uint8Array(1) }
+  }
 }
 
 it('core: as published, a stream and its tail go through', () => {

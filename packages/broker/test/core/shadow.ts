@@ -252,6 +252,11 @@ export class Shadow {
     }
     check(items.length <= batchSize, 'I2: over batchSize')
     check(padded * items.length <= tokens, 'I2: over tokens')
+    // Rounding finer than the shapes leaves room that no item of the shape fills.
+    const whole = roundTo >= this.config.roundTo
+    const partial = effect.cleanup || effect.sources.reclaimed > 0
+    if (effect.closedBy === 'lane_empty') check(partial || !whole, 'S21: a normal batch not full')
+    check(effect.normal === !partial, 'a batch that is neither normal nor part of a tail')
     const oneMore = padded * (items.length + 1) > tokens
     if (oneMore) check(effect.closedBy === 'token_limit', `S21: ${effect.closedBy}`)
   }
