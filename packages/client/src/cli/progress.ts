@@ -22,6 +22,11 @@ export interface Stderr {
 
 const LINE_EVERY_MS = 5_000
 
+/** The bar takes what the numbers beside it leave. */
+const NUMBERS_COLUMNS = 76
+const BAR_MIN = 8
+const BAR_MAX = 30
+
 class Readings {
   readonly #rate = new RateWindow()
 
@@ -86,7 +91,7 @@ class BarProgress implements Progress {
     this.#bars = new MultiBar({
       stream,
       format: bar,
-      barsize: 20,
+      barsize: Math.max(BAR_MIN, Math.min(BAR_MAX, (stream.columns ?? 80) - NUMBERS_COLUMNS)),
       barCompleteChar: '█',
       barIncompleteChar: '░',
       hideCursor: true,

@@ -50,6 +50,24 @@ export interface SubmitOptions<T extends SubmitItem = SubmitItem> {
 const REFUSALS_KEPT_MAX = 1000
 const IN_FLIGHT = 4
 
+/**
+ * The promise, or the abort when that comes first. Not a race with one promise that stands for the
+ * abort: that would keep every value it was ever raced with.
+ */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted()
+  let onAbort = () => {}
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
 export class Submitter<T extends SubmitItem> {
   readonly #transport: Transport
   readonly #policy: RetryPolicy
@@ -93,23 +111,17 @@ export class Submitter<T extends SubmitItem> {
 
   async #sendAll(groups: AsyncGenerator<Entry<T>[]>, maxInFlight: number): Promise<void> {
     const { signal } = this.#abort
-    const failed = new Promise<never>((_, reject) => {
-      const fail = () => reject(signal.reason)
-      if (signal.aborted) fail()
-      else signal.addEventListener('abort', fail, { once: true })
-    })
-    failed.catch(() => {})
     const window: Promise<void>[] = []
     let previous = Promise.resolve()
     for (;;) {
-      const next = await Promise.race([groups.next(), failed])
+      const next = await unlessAborted(groups.next(), signal)
       if (next.done) break
       const before = previous
       previous = this.#send(next.value, before).catch((error) => this.#abort.abort(error))
       window.push(previous)
-      if (window.length >= maxInFlight) await Promise.race([window.shift(), failed])
+      if (window.length >= maxInFlight) await unlessAborted(window.shift()!, signal)
     }
-    await Promise.race([Promise.all(window), failed])
+    await unlessAborted(Promise.all(window), signal)
     signal.throwIfAborted()
   }
 
