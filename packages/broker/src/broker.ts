@@ -123,6 +123,7 @@ class Broker implements RunningBroker {
       path: socketPath,
       open: allowUids.length + allowGids.length > 0,
       onConnection: (socket) => this.#accept(socket),
+      onError: (err) => this.log.error({ err }, 'a consumer could not be accepted'),
     })
     try {
       this.#http = await HttpServer.open(parseAddress(this.config.http), this.#httpFace())
@@ -247,8 +248,10 @@ class Broker implements RunningBroker {
 
   #uniqueName(wanted: string): string {
     const used = new Set(Array.from(this.#engine.consumers.values(), ({ name }) => name))
-    let name = wanted
-    for (let i = 2; used.has(name); i++) name = `${wanted}-${i}`
+    // Names stand in logs, labels and terminals.
+    const plain = wanted.replace(/\p{C}/gu, '?')
+    let name = plain
+    for (let i = 2; used.has(name); i++) name = `${plain}-${i}`
     return name
   }
 

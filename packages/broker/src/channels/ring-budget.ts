@@ -9,6 +9,7 @@ export interface RingBudgetOptions {
   readonly ringBytes: number
   readonly ringBytesMax: number
   readonly channelDepth: number
+  readonly maxBatchBytes: number
   readonly hugePages: 'try' | 'require' | 'off'
 }
 
@@ -67,7 +68,8 @@ export class RingBudget {
 
   #capacity(contract: Contract): number {
     const batches = Math.max(BATCHES_PER_RING, this.options.channelDepth + contract.maxInFlight + 1)
-    const wanted = batches * largestBatchBytes(contract, ID_BYTES_MAX)
+    const { maxBatchBytes } = this.options
+    const wanted = batches * Math.min(largestBatchBytes(contract, ID_BYTES_MAX), maxBatchBytes)
     const power = 2 ** Math.ceil(Math.log2(wanted))
     return Math.min(Math.max(this.options.ringBytes, power), RING_BYTES_LARGEST)
   }

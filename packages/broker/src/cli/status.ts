@@ -29,7 +29,7 @@ export function renderState(state: BrokerState): string {
   const { normal } = batches.fill
   const lines = [
     `broker    ${state.version}, up ${Math.round(state.uptimeSeconds)} s, ${state.storage.mode} (not durable)${state.draining ? ', DRAINING' : ''}`,
-    `gate      ${gate.open ? `open (${gate.reason})` : `closed, ${percent(gate.progress)} of ${number(gate.thresholdTokens)} tokens`}`,
+    `gate      ${gateInWords(gate)}`,
     `queue     ${number(items.waiting)} items, ${number(items.waitingTokens)} tokens, ${state.lanesActive} lanes, oldest ${state.oldestItemSeconds.toFixed(1)} s`,
     `items     ${number(items.accepted)} accepted, ${number(items.settled.completed)} completed, ${number(items.settled.failed)} failed, ${number(items.leased)} leased, ${number(items.reclaimed)} reclaimed`,
     `batches   ${number(batches.count)}, normal fill p1 ${fill(normal.p1)} p50 ${fill(normal.p50)}, padding waste ${percent(batches.paddingWaste)}`,
@@ -41,6 +41,12 @@ export function renderState(state: BrokerState): string {
   for (const { model, items: waiting } of state.unserved)
     lines.push(`no consumer serves model ${model}: ${number(waiting)} items wait`)
   return `${lines.join('\n')}\n`
+}
+
+function gateInWords({ open, reason, progress, thresholdTokens }: BrokerState['gate']): string {
+  if (open) return `open (${reason})`
+  if (thresholdTokens === 0) return 'closed until a consumer comes'
+  return `closed, ${percent(progress)} of ${number(thresholdTokens)} tokens`
 }
 
 function consumerTable(consumers: readonly ConsumerState[]): string[] {

@@ -4,6 +4,7 @@ import { ID_BYTES_MAX } from '@fabric/protocol'
 import type { SubmitBlock } from '../core/types.js'
 
 const encoder = new TextEncoder()
+const KEPT_BYTES_MAX = 16 * 1024 * 1024
 
 export class ItemColumns {
   #count = 0
@@ -34,9 +35,12 @@ export class ItemColumns {
     this.#idsUsed = 0
     this.#payloadsUsed = 0
     this.#anyPayload = false
+    // One monstrous line must not leave its buffer behind.
+    if (this.#tokens.byteLength > KEPT_BYTES_MAX) this.#tokens = new Int32Array(4096)
+    if (this.#payloads.byteLength > KEPT_BYTES_MAX) this.#payloads = new Uint8Array(0)
   }
 
-  /** Room for `count` tokens, behind which `addTokens` may write them; see `push`. */
+  /** Room for `count` tokens from `tokensAt` on; they count once `pushTokens` says how many. */
   reserveTokens(count: number): Int32Array {
     if (this.#tokensUsed + count > this.#tokens.length)
       this.#tokens = grown(this.#tokens, this.#tokensUsed + count)

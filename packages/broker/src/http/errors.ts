@@ -1,20 +1,24 @@
 // Every error leaves the HTTP interface as { "error": { code, message, field? } } with the status
 // of its code; fastify's own errors are translated here.
-import { FabricError } from '@fabric/protocol'
+import { type ErrorCode, FabricError } from '@fabric/protocol'
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
 import type { Logger } from 'pino'
 
 /** Codes that mean "later": their answers carry Retry-After. */
-const RETRY_AFTER_SECONDS: Readonly<Record<string, number>> = {
+const RETRY_AFTER_SECONDS: Readonly<Partial<Record<ErrorCode, number>>> = {
   FABRIC_DRAINING: 5,
   FABRIC_QUEUE_FULL: 1,
   FABRIC_RESULTS_UNREAD: 1,
   FABRIC_NO_CONSUMER: 1,
 }
 
+export function setRetryAfter(reply: FastifyReply, code: ErrorCode): void {
+  const seconds = RETRY_AFTER_SECONDS[code]
+  if (seconds !== undefined) reply.header('retry-after', seconds)
+}
+
 export function sendError(reply: FastifyReply, error: FabricError): FastifyReply {
-  const retryAfter = RETRY_AFTER_SECONDS[error.code]
-  if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
+  setRetryAfter(reply, error.code)
   return reply.code(error.status).send({ error: error.toBody() })
 }
 

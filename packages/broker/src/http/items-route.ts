@@ -4,6 +4,7 @@ import { FabricError, type ItemAnswer, type ItemsResponse } from '@fabric/protoc
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { DEFAULT_JOB } from '../jobs.js'
 import { itemsOfBody } from './body.js'
+import { setRetryAfter } from './errors.js'
 import { Ingest, type IngestTarget } from './ingest.js'
 import { readQuery } from './query.js'
 
@@ -41,6 +42,7 @@ function answer(reply: FastifyReply, response: ItemsResponse): FastifyReply {
   if (response.accepted + response.duplicate > 0) return reply.code(200).send(response)
   const first = response.items.find(isRefused)
   if (first === undefined || first.status !== 'refused') throw new Error('bug: nothing was refused')
-  const { status } = FabricError.fromBody(first.error)
+  const { status, code } = FabricError.fromBody(first.error)
+  if (!reply.hasHeader('retry-after')) setRetryAfter(reply, code)
   return reply.code(status).send({ error: first.error, ...response })
 }

@@ -21,6 +21,11 @@ export interface HttpFace {
 
 /** Bodies other than items are a few fields. */
 const SMALL_BODY_BYTES_MAX = 64 * 1024
+/** Each may hold a body in the making. */
+const CONNECTIONS_MAX = 4096
+/** To receive a whole request: a slow sender must not hold a connection for ever. */
+const REQUEST_TIMEOUT_MS = 300_000
+const CLOSE_GRACE_MS = 2_000
 
 export interface HttpAddress {
   readonly host: string
@@ -49,10 +54,13 @@ export class HttpServer {
     const app = Fastify({
       logger: false,
       bodyLimit: SMALL_BODY_BYTES_MAX,
-      forceCloseConnections: true,
+      forceCloseConnections: 'idle',
+      requestTimeout: REQUEST_TIMEOUT_MS,
       routerOptions: { maxParamLength: 512 },
     })
+    app.server.maxConnections = CONNECTIONS_MAX
     installErrorHandlers(app, face.log)
+    acceptEmptyJson(app)
     jobsRoutes(app, face.jobs)
     resultsRoute(app, face.results)
     observeRoutes(app, face.observed)
@@ -66,10 +74,27 @@ export class HttpServer {
     return new HttpServer(app, `http://${host.includes(':') ? `[${host}]` : host}:${bound}`)
   }
 
-  /** Answers under way are finished by the routes; idle connections are cut. */
-  close(): Promise<void> {
-    return this.app.close()
+  /** Lets answers under way go out, for a while; idle connections are cut. */
+  async close(): Promise<void> {
+    const { server } = this.app
+    const closed = this.app.close()
+    const idle = setInterval(() => server.closeIdleConnections(), 20)
+    const all = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS)
+    await closed
+    clearInterval(idle)
+    clearTimeout(all)
   }
+}
+
+/** Many clients name the type though they send no body. */
+function acceptEmptyJson(app: FastifyInstance): void {
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+    try {
+      done(null, body === '' ? undefined : JSON.parse(body as string))
+    } catch (error) {
+      done(new FabricError('FABRIC_BAD_REQUEST', `not JSON: ${(error as Error).message}`))
+    }
+  })
 }
 
 function listenError(cause: NodeJS.ErrnoException, host: string, port: number): FabricError {

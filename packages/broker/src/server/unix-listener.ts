@@ -12,6 +12,8 @@ export interface UnixListenerOptions {
   /** Other users may connect; credentials are checked on the connection. */
   readonly open: boolean
   readonly onConnection: (socket: Socket) => void
+  /** A connection could not be accepted: no descriptors are left. */
+  readonly onError: (error: Error) => void
 }
 
 /** The kernel's queue of connections that were not accepted yet. */
@@ -29,13 +31,15 @@ export class UnixListener {
   ) {}
 
   /** @throws FabricError FABRIC_SOCKET_IN_USE, FABRIC_SOCKET_PATH */
-  static async open({ path, open, onConnection }: UnixListenerOptions): Promise<UnixListener> {
+  static async open(options: UnixListenerOptions): Promise<UnixListener> {
+    const { path, open, onConnection, onError } = options
     prepareFolder(path, open)
     const lock = await lockPath(path)
     try {
       await checkReplaceable(path)
       const server = net.createServer(onConnection)
       const inode = await bind(server, path, open)
+      server.on('error', onError)
       return new UnixListener(path, server, lock, inode)
     } catch (error) {
       lock.release()

@@ -1,5 +1,6 @@
 // What every channel must do, run against each of them: real rings, real sockets, and the assembly
 // that fills both. The bytes of a batch are the same whichever way it goes.
+import { closeSync, openSync, writeSync } from 'node:fs'
 import { encodeTaken, openBatch } from '@fabric/protocol'
 import { describe, expect, test } from 'vitest'
 import { items, type TestBroker, testBroker } from '../support/broker.ts'
@@ -182,6 +183,32 @@ describe('a ring with less room than it needs', () => {
     await broker.post('/v1/items', items(8, 8, 'after'))
     expect((await consumer.nextBatch()).via).toBe('ring')
   })
+})
+
+test('a consumer that lies about its read position loses its ring and its work, not the broker', async () => {
+  const broker = await testBroker()
+  let readerPage = -1
+  const liar = await FakeConsumer.connect(broker.socketPath, {}, (descriptors) => {
+    readerPage = openSync(`/proc/self/fd/${descriptors[2]}`, 'r+')
+  })
+  const lie = new Uint8Array(8).fill(0x40) // aligned, and far beyond what was committed
+  const payload = Buffer.alloc(400_000, 7).toString('base64')
+  for (let i = 0; !liar.closed; i++) {
+    await broker.post('/v1/items', [{ id: `big${i}`, payload, length: 8 }, ...items(7, 8, `${i}-`)])
+    const batch = liar.batches.shift()
+    if (batch === undefined) continue
+    writeSync(readerPage, lie, 0, 8, 0)
+    liar.settle({ ...batch, release: () => {} })
+  }
+  closeSync(readerPage)
+  expect(liar.error?.message).toMatch(/the ring is lost/)
+  await broker.untilState((state) => state.consumers.length === 0)
+  const { leased, waiting } = broker.state().items
+  expect(leased).toBe(0)
+  const honest = await FakeConsumer.connect(broker.socketPath, { transport: 'socket' })
+  await broker.post('/v1/jobs/default/flush')
+  await honest.work(() => broker.state().items.waiting + broker.state().items.leased === 0)
+  expect(waiting).toBeGreaterThan(0)
 })
 
 test('a consumer that takes more than it may is cut off and its work reclaimed (I6)', async () => {

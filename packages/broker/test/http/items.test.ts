@@ -250,6 +250,7 @@ describe('items: room (S34)', () => {
     const refused = await broker.post('/v1/items', items(1, 8, 'late'))
     expect(refused.status).toBe(429)
     expect(refused.body.error.code).toBe('FABRIC_RESULTS_UNREAD')
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     await broker.get('/v1/jobs/default/results')
     expect((await broker.post('/v1/items', items(1, 8, 'late'))).body.accepted).toBe(1)
     await broker.post('/v1/jobs/default/flush')

@@ -81,6 +81,14 @@ describe('jobs', () => {
     expect((await broker.get('/v1/jobs/j')).body.state).toBe('open')
   })
 
+  test('an empty body that calls itself JSON is no body; a broken one is 400', async () => {
+    const broker = await testBroker()
+    expect((await broker.post('/v1/jobs/default/flush', '')).status).toBe(200)
+    const broken = await broker.post('/v1/jobs', '{')
+    expect(broken.status).toBe(400)
+    expect(broken.body.error.code).toBe('FABRIC_BAD_REQUEST')
+  })
+
   test('waiting and leased items are told apart', async () => {
     const broker = await testBroker()
     const consumer = await FakeConsumer.connect(broker.socketPath)

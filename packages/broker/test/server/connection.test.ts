@@ -29,6 +29,12 @@ describe('connection: introduction', () => {
     expect(second.welcome.name).toBe('gpu0-2')
   })
 
+  test('control characters in a name do not reach logs, labels or terminals', async () => {
+    const broker = await testBroker()
+    const { welcome } = await FakeConsumer.connect(broker.socketPath, { name: 'a\u001b[2Jb\n' })
+    expect(welcome.name).toBe('a?[2Jb?')
+  })
+
   test('a contract that is none is refused with the field', async () => {
     const broker = await testBroker()
     const refused = FakeConsumer.connect(broker.socketPath, { contract: { batchSize: 0 } })

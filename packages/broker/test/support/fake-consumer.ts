@@ -66,7 +66,12 @@ export class FakeConsumer {
   }
 
   /** @throws FabricError that the broker answered with. */
-  static async connect(path: string, change: FakeHello = {}): Promise<FakeConsumer> {
+  static async connect(
+    path: string,
+    change: FakeHello = {},
+    /** What a hostile consumer does with the ring's descriptors. */
+    tamper: (descriptors: readonly number[]) => void = () => {},
+  ): Promise<FakeConsumer> {
     const { socketFd, reply, descriptors } = await connectUnix({
       path,
       hello: encodeHello(hello(change)),
@@ -78,6 +83,7 @@ export class FakeConsumer {
       socket.destroy()
       throw decodeError(body)
     }
+    tamper(descriptors)
     const ring = descriptors.length > 0 ? RingReader.attach(descriptors) : null
     const consumer = new FakeConsumer(socket, decodeWelcome(body), ring)
     onTestFinished(() => consumer.close())
