@@ -307,6 +307,8 @@ class Broker implements RunningBroker {
 
   #submit(job: Job, block: SubmitBlock): SubmitAnswer {
     this.#refuseWhileDraining()
+    // A long body is taken in turns; its job may be deleted in between.
+    if (job.deleted) throw new FabricError('FABRIC_NOT_FOUND', `job ${job.id} was deleted`)
     return this.#engine.submit(job, block)
   }
 

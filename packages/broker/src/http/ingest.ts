@@ -115,19 +115,30 @@ export class Ingest {
   }
 
   #takeParsed(raw: RawItem): void {
-    let id: string | null = null
-    try {
+    const found = this.#refusing(raw, null, () => {
       const item = checkHead(raw.parse())
-      id = item.id
-      const job = item.job == null ? this.defaultJob : this.target.job(item.job)
+      return { item, job: item.job == null ? this.defaultJob : this.target.job(item.job) }
+    })
+    if (found === null) return
+    const { item, job } = found
+    // Not within a refusal: what the core says of the block before concerns the whole request.
+    if (job !== this.#job) this.#switchTo(job)
+    this.#refusing(raw, item.id, () => {
       if (this.#full) throw QUEUE_FULL
-      if (job !== this.#job) this.#switchTo(job)
       appendItem(columns, item, item.model ?? job.model ?? 0)
-      this.#accept(id, raw.line)
+      this.#accept(item.id, raw.line)
+    })
+  }
+
+  /** Runs `work`; what it throws refuses this one item. */
+  #refusing<T>(raw: RawItem, id: string | null, work: () => T): T | null {
+    try {
+      return work()
     } catch (error) {
-      if (!(error instanceof FabricError) || error.code === 'FABRIC_DRAINING') throw error
+      if (!(error instanceof FabricError)) throw error
       this.#lines.push(raw.line)
-      this.#refuse(this.#answers.length, id, withPlace(error, raw))
+      this.#refuse(this.#answers.length, id ?? idOf(raw), withPlace(error, raw))
+      return null
     }
   }
 
@@ -165,6 +176,16 @@ export class Ingest {
     const line = this.#lines[at]
     const answer = { ...error, ...(line === 0 ? {} : { line }) }
     this.#answers[at] = { id, status: 'refused', error: answer }
+  }
+}
+
+/** The id of an item that was refused before it was known to be one. */
+function idOf(raw: RawItem): string | null {
+  try {
+    const { id } = raw.parse() as { id?: unknown }
+    return typeof id === 'string' ? id : null
+  } catch {
+    return null
   }
 }
 

@@ -68,9 +68,9 @@ async function stream(
   response.flushHeaders()
   const cursor = job.results.seek(offset)
   const end = offset + limit
-  while (!response.destroyed && !job.deleted) {
-    // What a slower reader of the same job has not reached may be dropped when a faster one read it.
-    if (job.results.isDropped(cursor)) return void response.destroy()
+  while (!response.destroyed) {
+    // Deleted, or dropped because a faster reader of the job was here: no end that looks like one.
+    if (job.deleted || job.results.isDropped(cursor)) return void response.destroy()
     const text = renderChunk(job, cursor, end, encoding)
     if (text !== '') {
       const flowing = response.write(text)

@@ -149,6 +149,23 @@ describe('items: refusals of one item', () => {
   })
 })
 
+test('a job that is deleted while a long body comes in refuses the rest, not the broker', async () => {
+  const broker = await testBroker()
+  const consumer = await FakeConsumer.connect(broker.socketPath)
+  await broker.post('/v1/jobs', { id: 'j' })
+  await broker.post('/v1/items?job=j', one)
+  await broker.post('/v1/jobs/j/flush')
+  await consumer.work(async () => (await broker.get('/v1/jobs/j')).body.state === 'ended')
+  // Duplicates do not open the job again, so that it can be deleted meanwhile.
+  const sending = broker.post('/v1/items?job=j', ndjson(Array(50_000).fill(one)), NDJSON)
+  await broker.untilState((state) => state.items.duplicate > 0)
+  const url = `${broker.httpUrl}/v1/jobs/j`
+  const removing = fetch(url, { method: 'DELETE' })
+  expect([200, 404]).toContain((await sending).status)
+  expect((await removing).status).toBe(204)
+  expect((await broker.get('/livez')).status).toBe(200)
+})
+
 describe('items: refusals of the body', () => {
   test.each([
     ['no JSON', '{', 'application/json', 400, 'FABRIC_BAD_REQUEST'],
