@@ -5,9 +5,12 @@ import { assert, run } from './tools.mjs'
 // is GCC 8's (Debian 10, RHEL 8).
 const NEWEST = { GLIBC: '2.28', GLIBCXX: '3.4.25', CXXABI: '1.3.11', GCC: '8.0.0' }
 const EXPORTS = ['napi_register_module_v1', 'node_api_module_get_api_version_v1']
-const LIBRARIES = /^(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|ld-linux-.*)\.so\.\d+$/
+const LIBRARIES = {
+  glibc: /^(libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s|ld-linux-.*)\.so\.\d+$/,
+  musl: /^(libc\.musl-\w+|libstdc\+\+|libgcc_s)\.so\.\d+$/,
+}
 
-const OBJDUMP = { x64: ['objdump'], arm64: ['aarch64-linux-gnu-objdump'] }
+const OBJDUMP = { x64: 'x86_64-linux-gnu-objdump', arm64: 'aarch64-linux-gnu-objdump' }
 const FORMAT = { x64: 'elf64-x86-64', arm64: 'elf64-littleaarch64' }
 
 function isNewer(version, limit) {
@@ -20,10 +23,10 @@ function isNewer(version, limit) {
 }
 
 /** The objdump that reads this architecture's files here. */
-export const objdumpOf = (arch) => (arch === process.arch ? 'objdump' : OBJDUMP[arch][0])
+export const objdumpOf = (arch) => (arch === process.arch ? 'objdump' : OBJDUMP[arch])
 
-/** Throws for a symbol of a newer library, an export too many, an unknown library or a machine's path. */
-export function checkBinary(file, arch) {
+/** Throws for a symbol of a newer library, an export too many or an unknown library. */
+export function checkBinary(file, arch, libc = 'glibc') {
   const objdump = objdumpOf(arch)
   const symbols = run(objdump, ['-T', file])
   assert(symbols.includes(FORMAT[arch]), `${file} is not for ${arch}`)
@@ -41,6 +44,6 @@ export function checkBinary(file, arch) {
     `${file} exports ${exported.join(', ') || 'nothing'}`,
   )
   for (const [, library] of run(objdump, ['-p', file]).matchAll(/NEEDED +(\S+)/g))
-    assert(LIBRARIES.test(library), `${file} needs ${library}`)
+    assert(LIBRARIES[libc].test(library), `${file} needs ${library}`)
   return needed
 }

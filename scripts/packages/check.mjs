@@ -2,14 +2,15 @@
 // a user would. It says what it ran, and ends with "N passed, M failed".
 //   --install  as root on Debian or Ubuntu, installs the cross compiler and qemu where they lack
 //   --x64      leaves the emulated architecture out
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+//   --prebuilt takes the binaries as they are, all four of a release, and leaves emulation out
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { checkBinary } from './binaries.mjs'
 import * as emulated from './emulated.mjs'
 import * as installs from './installs.mjs'
-import { checkTarball, pack, publicPackages } from './tarballs.mjs'
+import { checkTarball, pack, publicPackages, removeStale } from './tarballs.mjs'
 import {
   assert,
   developerEnvironment,
@@ -23,6 +24,7 @@ const { values: options } = parseArgs({
   options: {
     install: { type: 'boolean', default: false },
     x64: { type: 'boolean', default: false },
+    prebuilt: { type: 'boolean', default: false },
   },
 })
 const work = mkdtempSync(join(tmpdir(), 'fabric-packages-'))
@@ -51,33 +53,39 @@ const packed = new Map()
 const tarballs = () => [...packed.values()].map(({ tarball }) => tarball)
 const shmRing = () => packed.get('@fabric/shm-ring')
 
-const cross = process.arch === 'x64' && !options.x64
+const cross = process.arch === 'x64' && !options.x64 && !options.prebuilt
 const emulation = cross && emulated.canEmulate(options)
-const architectures = emulation ? [process.arch, 'arm64'] : [process.arch]
+const released = ['x64', 'arm64'].flatMap((arch) => [`${arch} glibc`, `${arch} musl`])
+const own = emulation ? [`${process.arch} glibc`, 'arm64 glibc'] : [`${process.arch} glibc`]
+/** "ARCH LIBC" of each binary. */
+const builds = options.prebuilt ? released : own
+const fileOf = (build) => {
+  const [arch, libc] = build.split(' ')
+  return join('prebuilds', `linux-${arch}`, `shm_ring.napi.${libc}.node`)
+}
 
 function binaries() {
-  rmSync(join(SHM_RING, 'prebuilds'), { recursive: true, force: true })
-  for (const arch of architectures) {
-    check(`prebuilt binary for linux-${arch}`, () => {
+  if (!options.prebuilt) rmSync(join(SHM_RING, 'prebuilds'), { recursive: true, force: true })
+  for (const build of builds)
+    check(`prebuilt binary for linux-${build.replace(' ', ', ')}`, () => {
+      const [arch, libc] = build.split(' ')
       const env = { ...developerEnvironment(), PREBUILD_ARCH: arch }
-      run('pnpm', ['run', 'build:prebuilds'], { cwd: SHM_RING, env })
-      const folder = join(SHM_RING, 'prebuilds', `linux-${arch}`)
-      const [name, ...others] = readdirSync(folder)
-      assert(others.length === 0 && name === 'shm_ring.napi.glibc.node', `made ${name} ${others}`)
-      const needed = checkBinary(join(folder, name), arch)
+      if (!options.prebuilt) run('pnpm', ['run', 'build:prebuilds'], { cwd: SHM_RING, env })
+      const needed = checkBinary(join(SHM_RING, fileOf(build)), arch, libc)
       return Object.entries(needed)
         .map(([family, version]) => `${family} <= ${version}`)
         .join(', ')
     })
-  }
 }
 
 function contents() {
   for (const one of packages)
     check(`tarball of ${one.manifest.name}`, () => {
+      const stale = removeStale(one)
       packed.set(one.manifest.name, pack(one, join(work, 'tarballs')))
       const { files, bytes } = checkTarball(packed.get(one.manifest.name), versions)
-      return `${files} files, ${(bytes / 1000).toFixed(0)} kB`
+      const removed = stale.length > 0 ? `; removed from dist, as its source is gone: ${stale}` : ''
+      return `${files} files, ${(bytes / 1000).toFixed(0)} kB${removed}`
     })
   check('the ring’s tarball has binaries and sources, and packing leaves nothing behind', () => {
     const want = ['native/CMakeLists.txt', 'CMakeLists.txt', 'scripts/install.cjs']
@@ -100,8 +108,9 @@ function prebuilt() {
     const chosen = installs.chosenBinary(home, bare)
     assert(chosen.includes(`/prebuilds/linux-${process.arch}/shm_ring.napi.glibc.node`), chosen)
     const musl = installs.chosenBinary(home, { ...bare, LIBC: 'musl' })
-    assert(musl.startsWith('none: '), `on musl it takes ${musl}`)
-    return 'and on musl refuses it'
+    const expected = options.prebuilt ? /linux-\w+\/shm_ring\.napi\.musl\.node$/ : /^none: /
+    assert(expected.test(musl), `on musl it takes ${musl}`)
+    return options.prebuilt ? 'and on musl the other' : 'and on musl refuses it'
   })
   check('the addon works from there', () => installs.checkAddon(home, bare).split('\n').at(-2))
   check('example from there', () => installs.runExample(home, bare, 'ring'))

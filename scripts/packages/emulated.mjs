@@ -45,16 +45,17 @@ export function arm64Node() {
   return node
 }
 
-/** PREBUILDS_ONLY: a build of the machine's own architecture in the folder would be tried first. */
-function emulate(folder, env, node, args, timeoutMs) {
-  const [command, ...options] = EMULATOR
-  const emulated = { ...env, PREBUILDS_ONLY: '1', FABRIC_EMULATOR: EMULATOR.join(' ') }
-  const cwd = folder
-  return run(run('which', [command]).trim(), [...options, node, ...args], {
-    cwd,
-    env: emulated,
-    timeoutMs,
-  })
+/** PREBUILDS_ONLY: else a build of the machine's own architecture in the folder would be tried first. */
+function emulate(folder, bare, node, args, timeoutMs) {
+  // By its whole path: it is not on the bare PATH.
+  const emulator = run('sh', ['-c', `command -v ${EMULATOR[0]}`]).trim()
+  const [, ...options] = EMULATOR
+  const env = {
+    ...bare,
+    PREBUILDS_ONLY: '1',
+    FABRIC_EMULATOR: [emulator, ...options].join(' '),
+  }
+  return run(emulator, [...options, node, ...args], { cwd: folder, env, timeoutMs })
 }
 
 export function checkAddonEmulated(folder, env, node) {

@@ -1,8 +1,8 @@
 // Packing every public package, and what a tarball must and must not hold.
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { homedir } from 'node:os'
-import { dirname, extname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { assert, attempt, developerEnvironment, root, run } from './tools.mjs'
 
 const read = (file) => readFileSync(file, 'utf8')
@@ -26,6 +26,17 @@ export function publicPackages() {
     .map((name) => ({ folder: join(root, 'packages', name) }))
     .map(({ folder }) => ({ folder, manifest: readJson(join(folder, 'package.json')) }))
     .filter(({ manifest }) => !manifest.private)
+}
+
+/** What the compiler made of sources that are gone; it never removes it, and a pack would take it. */
+export function removeStale({ folder }) {
+  const dist = join(folder, 'dist')
+  const stale = filesIn(dist).filter((name) => {
+    const source = name.replace(/(\.d\.ts|\.js(\.map)?)$/, '.ts')
+    return name !== '.tsbuildinfo' && !existsSync(join(folder, 'src', source))
+  })
+  for (const name of stale) rmSync(join(dist, name))
+  return stale
 }
 
 /** Packs as a publish would, and unpacks beside it to look inside. */
@@ -54,7 +65,7 @@ function checkManifest(packed, versions) {
   return manifest
 }
 
-/** Every source has its module and its types, and no module is left of a source that went away. */
+/** Every source has its module and its types, and there is no module without a source. */
 function checkCompiled(packed, files) {
   const sources = filesIn(join(packed.folder, 'src')).filter((name) => name.endsWith('.ts'))
   const modules = sources.map((name) => `dist/${name.replace(/\.ts$/, '')}`)
@@ -63,8 +74,10 @@ function checkCompiled(packed, files) {
   const missing = expected.filter((name) => !found.includes(name))
   const stale = found.filter((name) => !expected.includes(name))
   assert(missing.length === 0, `not built: ${missing}`)
-  assert(stale.length === 0, `left from sources that are gone (remove dist and build): ${stale}`)
+  assert(stale.length === 0, `without a source: ${stale}`)
 }
+
+const IMPORT = /^(?:import|(?:import|export)\b[^'"]*?\bfrom) '([^']+)';?$/gm
 
 /** Every import leads to a file of the package, to Node or to a declared dependency. */
 function checkImports(packed, files, manifest) {
@@ -72,7 +85,7 @@ function checkImports(packed, files, manifest) {
   const modules = files.filter((name) => /^(dist|bin)\/.*\.js$/.test(name))
   for (const name of modules) {
     const text = read(join(packed.unpacked, name))
-    for (const [, target] of text.matchAll(/^(?:import|export)\b[^'"\n]*['"]([^'"]+)['"];?$/gm)) {
+    for (const [, target] of text.matchAll(IMPORT)) {
       if (target.startsWith('.'))
         assert(files.includes(join(dirname(name), target)), `${name} imports ${target}`)
       else if (!target.startsWith('node:') && !builtinModules.includes(target)) {
@@ -114,7 +127,7 @@ function checkContents(packed, files) {
     assert(!/^src\//.test(name), `${name}: sources travel inside the maps`)
     const bytes = readFileSync(join(packed.unpacked, name), 'latin1')
     for (const word of words) assert(!bytes.includes(word), `${name} names ${word}`)
-    if (extname(name) === '.map')
+    if (name.endsWith('.js.map'))
       for (const source of JSON.parse(bytes).sources)
         assert(source.startsWith('.'), `${name} points at ${source}`)
   }
