@@ -70,6 +70,7 @@ export class Core {
     return this.state.timers.nextAt()
   }
 
+  /** As of the last step: tick first where the present matters (idle times, ages). */
   counts(): CoreCounts {
     return countsOf(this.state)
   }

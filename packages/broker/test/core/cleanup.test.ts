@@ -104,6 +104,48 @@ it('S29: every channel must be empty', () => {
   expect(states(bench)[0]).toBe('begin')
 })
 
+it('S29: a dispatch to a consumer that does not count restarts it too', () => {
+  const bench = new Bench({ leaseTimeoutMs: 300 })
+  bench.register(1, { batchSize: 64, tokens: 4096 })
+  bench.register(2, { batchSize: 2 })
+  for (let i = 0; i < 11; i++) {
+    bench.advance(10)
+    bench.do({ type: 'renew', consumer: 1 })
+  }
+  bench.submit([8, 16])
+  bench.advance(30)
+  bench.do({ type: 'renew', consumer: 1 })
+  bench.submit([8])
+  expect(bench.sent.map((sent) => sent.consumer)).toEqual([2])
+  bench.advance(49)
+  expect(states(bench)).toEqual([])
+  bench.advance(1)
+  expect(states(bench)[0]).toBe('begin')
+})
+
+it('S29: so does a break of its conditions', () => {
+  const bench = withTail()
+  bench.advance(30)
+  bench.do({ type: 'disconnect', consumer: 1, cause: 'connection_closed' })
+  bench.advance(10)
+  bench.register(2)
+  bench.advance(49)
+  expect(states(bench)).toEqual([])
+  bench.advance(1)
+  expect(states(bench)[0]).toBe('begin')
+})
+
+it('S29: work that is ready and lacks only room in the transport keeps it from beginning', () => {
+  const bench = new Bench()
+  bench.register(1)
+  bench.do({ type: 'room', consumer: 1, hasRoom: false })
+  bench.submit([64, 8])
+  bench.advance(1000)
+  expect(states(bench)).toEqual([])
+  bench.do({ type: 'room', consumer: 1, hasRoom: true })
+  expect(bench.sent.map((sent) => sent.effect.normal)).toEqual([true])
+})
+
 it('S29: cleanupIdle 0 begins at once', () => {
   const bench = withTail({ cleanupIdleMs: 0 })
   expect(states(bench)[0]).toBe('begin')
@@ -125,6 +167,15 @@ it('S29: the channel of a draining consumer does not count', () => {
   bench.submit([8])
   bench.advance(50)
   expect(states(bench)[0]).toBe('begin')
+})
+
+it('S29: a draining consumer is none that is idle', () => {
+  const bench = new Bench()
+  bench.register(1)
+  bench.submit([8])
+  bench.do({ type: 'drain', consumer: 1 })
+  bench.advance(1000)
+  expect(states(bench)).toEqual([])
 })
 
 it('S29: nor one whose renewal is late by leaseTimeout / 3', () => {
