@@ -6,16 +6,21 @@ import { promisify } from 'node:util'
 const program = join(import.meta.dirname, 'native', 'build', 'ring_bench')
 const run = promisify(execFile)
 const RING_BYTES = 64 * 1024 * 1024
+/** A record with its header is at most this part of a ring. */
+const RECORDS_MIN = 8
+const HEADER_BYTES = 64
 
 /**
  * @param {{ contestant: 'copy' | 'copyread' | 'bare' | 'ring', pages: 'huge' | 'transparent' | 'base',
- *   recordBytes: number, totalBytes: number, writers?: number, copy?: string, sum?: string }} job
+ *   recordBytes: number, totalBytes: number, writers?: number, copy?: string, sum?: string,
+ *   ringBytes?: number }} job
  * @returns {Promise<number>} GB/s, or NaN where this machine can't do it
  */
 export async function nativeThroughput(job) {
   const { contestant, pages, recordBytes, totalBytes } = job
-  const { writers = 1, copy = 'memcpy', sum = 'plain' } = job
-  const words = [contestant, pages, recordBytes, totalBytes, writers, copy, sum, RING_BYTES]
+  const { writers = 1, copy = 'memcpy', sum = 'plain', ringBytes = RING_BYTES } = job
+  if (RECORDS_MIN * (recordBytes + HEADER_BYTES) > ringBytes) return Number.NaN
+  const words = [contestant, pages, recordBytes, totalBytes, writers, copy, sum, ringBytes]
   const { stdout } = await run(program, words.map(String), { timeout: 120_000 })
   const result = JSON.parse(stdout)
   if (result.ns === undefined) return Number.NaN
