@@ -50,8 +50,8 @@ describe('progress where there is no terminal', () => {
     const lines = shown().trim().split('\n')
     expect(lines).toHaveLength(4)
     expect(lines[3]).toBe(
-      'fabric: 2,800 of 10,000 items (28.0 %), 190 items/s, 4.00k tokens/s, 38 s left; ' +
-        'queue 4,096, gate open, 2 consumers',
+      'fabric: 2,800 of 10,000 items (28.0 %), 190 items/s, 38 s left; ' +
+        '4.00k tokens/s, queue 4,096, gate open, 2 consumers',
     )
   })
 
@@ -64,7 +64,9 @@ describe('progress where there is no terminal', () => {
     tick(5000, state(1))
     tick(5000, null)
     const lines = shown().trim().split('\n')
-    expect(lines[0]).toMatch(/^fabric: 0 items, .*queue 4,096, no consumer for model 1$/)
+    expect(lines[0]).toMatch(
+      /^fabric: 0 items, 0 items\/s; 0 tokens\/s, queue 4,096, no consumer for model 1$/,
+    )
     expect(lines[1]).toMatch(/gate closed, 25\.0 % gathered, 1 consumer$/)
     expect(lines[2]).toMatch(
       /gate open, 1 consumer, 3 failed, the queue is full, waiting for room$/,

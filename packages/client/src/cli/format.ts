@@ -20,7 +20,7 @@ export const percent = (ratio: number): string => `${(100 * ratio).toFixed(1)} %
 
 /** '8.4 s', '1 m 29 s', '3 h 12 m'. */
 export function duration(seconds: number): string {
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`
+  if (seconds < 60) return `${seconds < 9.95 ? seconds.toFixed(1) : Math.round(seconds)} s`
   const whole = Math.round(seconds)
   const minutes = Math.floor(whole / 60)
   if (minutes < 60) return `${minutes} m ${whole % 60} s`

@@ -21,9 +21,11 @@ export interface Stderr {
 }
 
 const LINE_EVERY_MS = 5_000
+/** A warning is written over the bars, which are then drawn again below it. */
+const ERASE_LINE = '\u001b[2K'
 
 /** The bar takes what the numbers beside it leave. */
-const NUMBERS_COLUMNS = 76
+const NUMBERS_COLUMNS = 72
 const BAR_MIN = 8
 const BAR_MAX = 30
 
@@ -41,12 +43,12 @@ class Readings {
     this.#rate.add({ atMs: this.now(), items: done, tokens: doneTokens })
   }
 
-  /** '1,180 items/s  21.4k tokens/s  1 m 29 s left' */
+  /** '1,180 items/s  1 m 29 s left' */
   speed(separator: string): string {
-    const { items, tokens } = this.#rate.rates
-    const { total, done } = this.stats
-    const parts = [`${short(items)} items/s`, `${short(tokens)} tokens/s`]
-    if (total !== null && items > 0 && done < total) {
+    const { items } = this.#rate.rates
+    const { total, done, settled } = this.stats
+    const parts = [`${short(items)} items/s`]
+    if (total !== null && items > 0 && settled > 0 && done < total) {
       parts.push(`${duration((total - done) / items)} left`)
     }
     return parts.join(separator)
@@ -59,9 +61,10 @@ class Readings {
 
   /** What the broker is doing, and what it waits for. */
   condition(state: StateView | null, separator: string): string {
-    if (state === null) return 'the broker does not answer'
+    const tokens = `${short(this.#rate.rates.tokens)} tokens/s`
+    if (state === null) return `${tokens}${separator}the broker does not answer`
     const consumers = state.consumersOf(this.model)
-    const parts = [`queue ${count(state.number('items.waiting'))}`]
+    const parts = [tokens, `queue ${count(state.number('items.waiting'))}`]
     if (consumers === 0) parts.push(`no consumer for model ${this.model}`)
     else {
       parts.push(gate(state))
@@ -114,7 +117,7 @@ class BarProgress implements Progress {
     // The bars turn the terminal's own wrapping off.
     const columns = this.stream.columns ?? 80
     for (let at = 0; at < line.length; at += columns) {
-      this.#bars.log(`${line.slice(at, at + columns)}\n`)
+      this.#bars.log(`${ERASE_LINE}${line.slice(at, at + columns)}\n`)
     }
   }
 
