@@ -169,7 +169,7 @@ class Explorer {
       text += take_step(state, visited_.print(way.back()));
       way.pop_back();
     }
-    return text;
+    return text.empty() ? "in the initial state already\n" : text;
   }
 
   std::string take_step(typename Model::State& state, const Fingerprint& wanted) const {

@@ -164,6 +164,7 @@ RingWriter::Attempt RingWriter::try_claim(Space& space) {
 RingWriter::Attempt RingWriter::claim_gap_only(const Space& space) {
   std::uint64_t expected = space.tail;
   if (space.pad == 0 || !fits(space, space.pad)) {
+    FABRIC_TEST_POINT("full.before_answer");
     // Full is an answer about this tail; if another writer moved it, the answer may have changed.
     return writer_->tail.load(acquire) == expected ? Attempt::Full : Attempt::Lost;
   }

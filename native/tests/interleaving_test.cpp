@@ -61,6 +61,17 @@ TEST_F(Interleaving, SpaceFreedWhileLookingIsNotMissed) {
   EXPECT_EQ(ring.writer->stat().fulls, 0u);
 }
 
+TEST_F(Interleaving, FullIsNotAnsweredAboutATailThatHasMoved) {
+  Ring ring(kCapacity, kCapacity - 128 - 62 * 64);
+  for (int i = 0; i < 62; i++) ring.put(1);
+  at("full.before_answer", [&] {
+    for (int i = 0; i < 62; i++) ring.read_and_release();
+    ring.put(2);
+  });
+  EXPECT_EQ(ring.put(4), kCapacity);
+  EXPECT_EQ(ring.writer->stat().fulls, 0u);
+}
+
 TEST_F(Interleaving, AHeadThatIsALapOldDoesNotWrapTheDifference) {
   Ring ring(kCapacity);
   at("claim.head_loaded", [&] {
