@@ -1,5 +1,6 @@
 // A contestant in Node as the comparison sees it: one or two processes that stay up for the whole run.
-import { fork } from 'node:child_process'
+import { fork, spawnSync } from 'node:child_process'
+import { cpus } from 'node:os'
 import { expectedSum } from './source.mjs'
 
 const program = new URL('process.mjs', import.meta.url)
@@ -84,12 +85,25 @@ function sumOf(size, count) {
   return sums.get(key)
 }
 
-/** @returns ping(): microseconds of each of `count` pings. The processes live for one call. */
+/**
+ * A core for each side. Else the scheduler, which likes to wake a process where its waker runs, puts
+ * the sleeping side onto the spinning one's core.
+ */
+function pin(side, core) {
+  if (cpus().length > core)
+    spawnSync('taskset', ['-a', '-p', '-c', core, side.child.pid].map(String))
+}
+
+/** Microseconds of each of `count` pings. The processes live for one call. */
 export async function pingOnce(peer, count) {
   const { oneProcess } = await import(`./peers/${peer.file}.mjs`)
   const ping = new Side(peer, 'ping')
   const pong = oneProcess ? null : new Side(peer, 'pong')
   await Promise.all([ping.hears('open'), pong?.hears('open')])
+  if (peer.pinned) {
+    pin(ping, 0)
+    pin(pong, 1)
+  }
   ping.orders({ type: 'ping', count })
   const { oneWayUs, roundTripUs } = await ping.hears('pinged')
   ping.close()

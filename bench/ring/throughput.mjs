@@ -1,14 +1,9 @@
 // Bytes per second through every contestant, in turns, for each size of record.
 import { inTurns } from '../lib/turns.mjs'
+import { MEMCPY, RING, UNIX, ZEROMQ } from './names.mjs'
 import { nativeThroughput } from './native-bench.mjs'
 import { openThroughput } from './node-peer.mjs'
 import { burstBytes, RECORD_BYTES } from './sizes.mjs'
-
-/** Names that the promises and the tables refer to. */
-export const RING = 'ring'
-export const MEMCPY = 'memcpy, two processes'
-export const UNIX = 'Unix socket'
-export const ZEROMQ = 'ZeroMQ ipc'
 
 const memcpy = (name, contestant) => ({ name, native: { contestant, pages: 'huge' } })
 
@@ -67,7 +62,7 @@ export async function nativeRing({ rounds, quick, say }) {
   const entries = []
   for (const pages of ['huge', 'transparent', 'base']) {
     for (const [what, job] of [
-      ['memcpy, two processes', { contestant: 'bare' }],
+      [MEMCPY, { contestant: 'bare' }],
       ['ring, 1 writer', { contestant: 'ring' }],
       ['ring, 3 writers', { contestant: 'ring', writers: 3 }],
     ]) {
