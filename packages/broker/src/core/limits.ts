@@ -8,6 +8,8 @@ const RETRY_AFTER_MIN_MS = 50
 const RETRY_AFTER_MAX_MS = 5000
 /** Told while nothing has been dispatched, so that no rate is known. */
 const RETRY_AFTER_UNKNOWN_MS = 1000
+/** A full queue is refilled in steps of at most this share. */
+const REFILL_SHARE = 1 / 8
 const DRAIN_WINDOW_NS = 1000 * NS_PER_MS
 /** The widest rounding a contract may ask for. */
 const ROUND_TO_MAX = 64
@@ -39,7 +41,10 @@ export function noteDrained(state: State, items: number, tokens: number): void {
   state.drain.tokens += tokens
 }
 
-/** When `items` and `tokens` more will have left the queue at the rate of the last windows. */
+/**
+ * When room for `items` and `tokens` is there at the rate of the last windows, or for an eighth of the
+ * queue if that is less: a producer who waited for more would find the queue empty and GPUs idle.
+ */
 export function retryAfterMs(state: State, items: number, tokens: number): number {
   rollWindow(state)
   const { drain, config, now } = state
@@ -48,8 +53,8 @@ export function retryAfterMs(state: State, items: number, tokens: number): numbe
   if (drainedItems === 0) return RETRY_AFTER_UNKNOWN_MS
   const drainedTokens = drain.tokens + drain.lastTokens
   const share = Math.max(
-    Math.min(items, config.maxQueuedItems) / drainedItems,
-    Math.min(tokens, config.maxQueuedTokens) / drainedTokens,
+    Math.min(items, config.maxQueuedItems * REFILL_SHARE) / drainedItems,
+    Math.min(tokens, config.maxQueuedTokens * REFILL_SHARE) / drainedTokens,
   )
   const ms = Math.ceil((share * elapsed) / NS_PER_MS)
   return Math.max(RETRY_AFTER_MIN_MS, Math.min(RETRY_AFTER_MAX_MS, ms))

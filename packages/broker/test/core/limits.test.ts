@@ -76,6 +76,21 @@ it('S34: when to come back follows the drain rate, from 50 ms to 5 s', () => {
   expect(bench.of('submitted')[2].retryAfterMs).toBeLessThan(second.retryAfterMs)
 })
 
+it('S34: a long list is asked back for an eighth of the queue, not when the queue is empty', () => {
+  const bench = new Bench({ maxQueuedItems: 64, gateMaxHoldMs: 0 })
+  bench.submit(Array(64).fill(8))
+  bench.register(1, { batchSize: 1, tokens: 8 })
+  for (let i = 0; i < 20; i++) {
+    bench.advance(100)
+    bench.complete(bench.sent[i])
+  }
+  // 10 items a second leave. All 1,000 would take 100 s, the whole queue 6 s, 8 items 0.8 s.
+  bench.submit(Array(1000).fill(8))
+  const { retryAfterMs } = bench.of('submitted')[1]
+  expect(retryAfterMs).toBeGreaterThan(400)
+  expect(retryAfterMs).toBeLessThan(1600)
+})
+
 it('S34: when to come back is never over 5 s, nor under 50 ms', () => {
   const slow = new Bench({ maxQueuedItems: 500 })
   slow.submit(Array(500).fill(64))
