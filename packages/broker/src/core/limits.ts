@@ -52,11 +52,13 @@ export function retryAfterMs(state: State, items: number, tokens: number): numbe
   const drainedItems = drain.items + drain.lastItems
   if (drainedItems === 0) return RETRY_AFTER_UNKNOWN_MS
   const drainedTokens = drain.tokens + drain.lastTokens
-  const share = Math.max(
-    Math.min(items, config.maxQueuedItems * REFILL_SHARE) / drainedItems,
-    Math.min(tokens, config.maxQueuedTokens * REFILL_SHARE) / drainedTokens,
+  const part = Math.min(
+    1,
+    (config.maxQueuedItems * REFILL_SHARE) / items,
+    (config.maxQueuedTokens * REFILL_SHARE) / tokens,
   )
-  const ms = Math.ceil((share * elapsed) / NS_PER_MS)
+  const windows = part * Math.max(items / drainedItems, tokens / drainedTokens)
+  const ms = Math.ceil((windows * elapsed) / NS_PER_MS)
   return Math.max(RETRY_AFTER_MIN_MS, Math.min(RETRY_AFTER_MAX_MS, ms))
 }
 
