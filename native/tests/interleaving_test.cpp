@@ -149,6 +149,22 @@ TEST_F(Interleaving, AReleaseBetweenFullAndWaitIsFound) {
   EXPECT_FALSE(ring.writer->arm_space(0));
 }
 
+TEST_F(Interleaving, ASignalForAReleaseThatWasSeenAlreadyUsesUpOneWaitOnly) {
+  Ring ring(kCapacity);
+  for (int i = 0; i < 63; i++) ring.put(1);
+  // Between the reader's store of its position and its look for waiting writers.
+  at("release.stored", [&] {
+    ring.put(1);
+    EXPECT_TRUE(ring.is_full(0));
+    EXPECT_TRUE(ring.writer->arm_space(64));
+  });
+  ring.read_and_release();
+  EXPECT_EQ(ring.reader->space_signals(), 1u);
+  EXPECT_TRUE(ring.writer->arm_space(64)) << "woken for nothing: waits again";
+  ring.read_and_release();
+  EXPECT_EQ(ring.reader->space_signals(), 2u);
+}
+
 TEST_F(Interleaving, ASignalTakenByAnotherWriterIsSentOnce) {
   Ring ring(kCapacity);
   EXPECT_TRUE(ring.nothing());

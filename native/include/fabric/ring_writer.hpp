@@ -90,7 +90,8 @@ class RingWriter {
   std::uint64_t taken_position();
 
   // Any thread. False if the reader already released something since `seen`: then claim again
-  // instead of waiting. A wait ends by disarm_space().
+  // instead of waiting. A wait is good for one signal, and that may come for a release which claim()
+  // saw already: who is woken and finds nothing arms again. A wait ends by disarm_space().
   [[nodiscard]] bool arm_space(std::uint64_t seen);
   void disarm_space();
   // Has the (unchecked) read position left `seen`? The next claim checks it.

@@ -153,7 +153,9 @@ Napi::Value WriterHandle::disarm_space(const Napi::CallbackInfo& info) {
 
 void WriterHandle::on_space_signal() {
   const bool ended = drain_pipe(memory_->space_pipe()) == Drain::EndOfFile;
-  if (ring_->poisoned() || ring_->space_moved(full_at_)) {
+  // Armed anew if nothing moved: the reader answers each wait once, and may have spent this one on
+  // a release that claim() had already seen.
+  if (ring_->poisoned() || !ring_->arm_space(full_at_)) {
     idle_wakeups_ = 0;
     fire(kMoved);
     return;

@@ -1,4 +1,4 @@
-import { readFileSync, writeSync } from 'node:fs'
+import { readFileSync, readSync, writeSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { RING_ABI_VERSION, RING_ERROR_CODES, RingError, RingWriter } from '../dist/index.js'
 import { native } from '../dist/native.js'
@@ -211,6 +211,24 @@ describe('ring: writer and reader', () => {
     await turn()
     await turn()
     expect(calls).toBe(1)
+  })
+
+  it('waits anew after a wake-up for nothing, which uses a wait up', async () => {
+    const writer = createWriter()
+    const [, wctl, , , spacePipe] = writer.descriptors()
+    const waitNumber = () => {
+      const bytes = Buffer.alloc(8)
+      readSync(wctl!, bytes, 0, 8, 0x180)
+      return bytes.readBigUInt64LE()
+    }
+    while (writer.claim(500_000)) {
+      // until it is full
+    }
+    writer.onSpace(() => expect.unreachable())
+    const first = waitNumber()
+    expect(first).not.toBe(0n)
+    writeSync(spacePipe!, 'x')
+    await expect.poll(waitNumber).toBe(first + 1n)
   })
 
   it('calls a writer that came too late to wait', async () => {
