@@ -88,9 +88,8 @@ function contents() {
       return `${files} files, ${(bytes / 1000).toFixed(0)} kB${removed}`
     })
   check('the ring’s tarball has binaries and sources, and packing leaves nothing behind', () => {
-    const want = ['native/CMakeLists.txt', 'CMakeLists.txt', 'scripts/install.cjs']
-    for (const arch of architectures) want.push(`prebuilds/linux-${arch}/shm_ring.napi.glibc.node`)
-    for (const name of want)
+    const sources = ['native/CMakeLists.txt', 'CMakeLists.txt', 'scripts/install.cjs']
+    for (const name of [...sources, ...builds.map(fileOf)])
       assert(existsSync(join(shmRing().unpacked, name)), `${name} is missing`)
     assert(!existsSync(join(SHM_RING, 'native')), 'packages/shm-ring/native is left')
   })
