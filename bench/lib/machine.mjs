@@ -33,7 +33,9 @@ export function lastCacheBytes() {
 }
 
 export function machine() {
-  const changed = git('status', '--porcelain', '--untracked-files=no') !== ''
+  // Results of a run before this one are no change of what is measured.
+  const tree = ['--untracked-files=no', '--', ':/', ':(top,exclude)bench/results']
+  const changed = git('status', '--porcelain', ...tree) !== ''
   return {
     cpu: cpus()[0]?.model ?? 'unknown',
     cores: cpus().length,

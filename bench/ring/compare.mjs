@@ -29,7 +29,7 @@ export async function compare({ quick, say }) {
   try {
     const node = await nodeThroughput({ folder, pages: 'huge', rounds, quick, say })
     const native = await nativeRing({ rounds: quick ? 3 : 9, quick, say })
-    const waits = await latency({ folder, rounds: quick ? 3 : 9, pings: quick ? 1000 : 5000, say })
+    const waits = await latency({ folder, rounds: quick ? 3 : 9, pings: quick ? 1000 : 2000, say })
     return result(node, native, waits)
   } finally {
     rmSync(folder, { recursive: true, force: true })
