@@ -25,6 +25,7 @@ import { type BrokerState, makeState } from './state.js'
 import { Stats } from './stats.js'
 import { Story } from './story.js'
 import { VERSION } from './version.js'
+import { warmUp } from './warm-up.js'
 
 export interface BrokerOptions extends ConfigSources {
   /** Default: as logLevel and logFormat say. */
@@ -98,6 +99,7 @@ class Broker implements RunningBroker {
     readonly log: Logger,
     readonly helloDeadlineMs: number | undefined,
   ) {
+    warmUp(this.#coreConfig())
     this.#story = new Story(log)
     this.#rings = new RingBudget(config)
     this.#jobs = new JobTable(new ResultStore(config.maxKeptResultBytes), config.maxJobs)
