@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { loadConfig } from '../src/config/load.js'
 import { warmUp } from '../src/warm-up.js'
 
-const config = { ...loadConfig({ flags: {}, env: {} }), brokerLife: 1n, hashSeed: 1 }
+const config = { ...loadConfig({ flags: {} }), brokerLife: 1n, hashSeed: 1 }
 
 test('warm-up lays out batches once per process, under whatever rules', () => {
   expect(
