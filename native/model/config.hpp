@@ -58,6 +58,7 @@ struct Protocol {
   bool stamp_has_position = true;
   bool head_only_grows = true;
   bool position_checked_against_committed = true;  // false: against the claimed tail
+  bool advance_before_poison = true;               // false: trusts `committed` as it stands
   bool committed_by_exchange = true;               // false: by a plain store
   bool settle_by_exchange = true;                  // false: by a store
   bool head_before_tail = true;

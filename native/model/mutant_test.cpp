@@ -133,6 +133,41 @@ TEST(ModelMutant, AReadPositionWithoutReleaseOrAcquireLetsBytesInUseBeOverwritte
   expect_caught("read position loaded relaxed", config, {"data race"});
 }
 
+// README.md lists the orders whose weakening the model does not see.
+TEST(ModelMutant, NoOtherOrderThatTheModelNeedsMayBeWeaker) {
+  const Config reuse = polling(ring({{put(3) + put(2)}, {put(2)}}, 5));
+  const Config asks = polling(ring({{put(1) + std::vector<Op>{{OpKind::Taken}}}, {put(1)}}, 5));
+  Config liar = ring({{put(2) + put(2), WhenFull::GiveUp}, {put(2), WhenFull::GiveUp}});
+  liar.reader = ReaderKind::Liar;
+  const struct {
+    const char* title;
+    Config config;
+    Order Orders::*access;
+    Order weaker;
+    const char* violation;
+  } cases[] = {
+      {"head load relaxed", reuse, &Orders::head_load, Order::Relaxed, "data race"},
+      {"head raised without release", reuse, &Orders::head_raise, Order::Acquire, "data race"},
+      {"writer's look relaxed", reuse, &Orders::look_at_stamp, Order::Relaxed,
+       "committed is wrong"},
+      {"reader's look relaxed", ring({{put(1)}}), &Orders::look_stamp, Order::Relaxed, "data race"},
+      {"gap stamp relaxed", ring({{put(1) + put(3)}}, 6), &Orders::gap_stamp, Order::Relaxed,
+       "data race"},
+      {"taken position load relaxed", asks, &Orders::taken_position_load, Order::Relaxed,
+       "honest reader poisoned"},
+      {"taken position store relaxed", asks, &Orders::taken_position_store, Order::Relaxed,
+       "honest reader poisoned"},
+      {"committed load relaxed", liar, &Orders::committed_load, Order::Relaxed, "data race"},
+      {"committed without release", liar, &Orders::committed_exchange, Order::Acquire,
+       "data race"},
+  };
+  for (const auto& one : cases) {
+    Config config = with_views(one.config);
+    config.protocol.orders.*one.access = one.weaker;
+    expect_caught(one.title, config, {one.violation});
+  }
+}
+
 TEST(ModelMutant, ALoweredHeadAnswersFullWithRoomLeft) {
   Config config = polling(ring({{put(1) + put(2)}, {put(1) + put(2)}}));
   config.protocol.head_only_grows = false;
@@ -144,6 +179,14 @@ TEST(ModelMutant, AReadPositionCheckedAgainstTheTailFreesARecordInTheWriting) {
   config.reader = ReaderKind::Liar;
   config.protocol.position_checked_against_committed = false;
   expect_caught("checked against the claimed tail", config, {"overlap"});
+}
+
+// The writer that settled the record may not have moved `committed` yet, and two that settle at
+// once may each miss the other.
+TEST(ModelMutant, CommittedAsItStandsMakesALiarOfAnHonestReader) {
+  Config config = polling(ring({{put(2)}, {put(2)}}));
+  config.protocol.advance_before_poison = false;
+  expect_caught("committed not moved before the check", config, {"honest reader poisoned"});
 }
 
 TEST(ModelMutant, CommittedMovedByAStoreGoesBack) {

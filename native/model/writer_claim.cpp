@@ -167,7 +167,8 @@ bool WriterStep::run_check() {
       return true;
     case At::CommittedCheck:
       if (within_committed(load(bound, orders().committed_load))) accept_checked();
-      else advance(After::Check);
+      else if (protocol().advance_before_poison) advance(After::Check);
+      else me_.at = At::PoisonedStore;
       return true;
     case At::CommittedRecheck:
       if (within_committed(load(bound, orders().committed_load))) accept_checked();
