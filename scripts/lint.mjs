@@ -14,7 +14,10 @@ const check = (what, ok) => {
   if (!ok) failed += 1
 }
 
-check('biome: format and lint', run(bin('biome'), ['ci', '--error-on-warnings', '--colors=off', '.']))
+check(
+  'biome: format and lint',
+  run(bin('biome'), ['ci', '--error-on-warnings', '--colors=off', '.']),
+)
 const broken = checkLintRules(root, bin('biome'))
 for (const line of broken) process.stdout.write(`  ${line}\n`)
 check('rules of import direction and purity bite', broken.length === 0)
