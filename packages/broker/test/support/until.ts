@@ -1,6 +1,6 @@
 // Waiting for a condition instead of for a time.
 
-const DEADLINE_MS = 20_000
+const DEADLINE_MS = 60_000
 
 /** The first value of `check` that is not null, false or undefined; it is asked every few ms. */
 export async function until<T>(
