@@ -67,6 +67,8 @@ const Source kWriter{
          {kOrders.taken_position_load}},
         {"void RingWriter::wake_reader(", "reader_->waiting.load(", {kOrders.waiting_load}},
         {"void RingWriter::wake_reader(", "reader_->waiting.exchange(", {kOrders.waiting_exchange}},
+        // The futex word only has to differ from what the reader saw before it announced itself.
+        {"void RingWriter::wake_reader(", "writer_->data_wakes.fetch_add(", {Order::Release}},
         {"bool RingWriter::arm_space(", "space_waits_.fetch_add(", {kOrders.space_waits_add}},
         {"bool RingWriter::arm_space(", "writer_->space_waiting.store(",
          {kOrders.space_waiting_store}},
@@ -80,6 +82,8 @@ const Source kWriter{
         {"void RingWriter::close(", "writer_->state.store(", {Order::Release}},
         {"RingStat RingWriter::stat(", "head_.load(", {kOrders.head_load}},
         {"RingStat RingWriter::stat(", "writer_->tail.load(", {kOrders.tail_load}},
+        {"RingStat RingWriter::stat(", "committed_.load(", {kOrders.committed_load}},
+        {"RingStat RingWriter::stat(", "taken_.load(", {kOrders.head_load}},
         {"RingStat RingWriter::stat(", "counters.gap_bytes.load(", {kStatus}},
         {"RingStat RingWriter::stat(", "counters.claims.load(", {kStatus}},
         {"RingStat RingWriter::stat(", "counters.claim_retries.load(", {kStatus}},
@@ -102,6 +106,10 @@ const Source kReader{
          {kOrders.waiting_set}},
         {"RingReader::Found RingReader::look_before_sleep(", "reader_->waiting.store(",
          {kOrders.waiting_clear}},
+        // A sleep on the futex is announced, looked over once more and taken back as one on the pipe.
+        {"bool RingReader::wait(", "writer_->data_wakes.load(", {Order::Relaxed}},
+        {"bool RingReader::wait(", "reader_->waiting.store(", {kOrders.waiting_set}},
+        {"bool RingReader::wait(", "reader_->waiting.store(", {kOrders.waiting_clear}},
         {"void RingReader::publish_taken(", "reader_->taken_position.store(",
          {kOrders.taken_position_store}},
         {"void RingReader::publish_released(", "reader_->read_position.store(",
@@ -117,6 +125,12 @@ const std::vector<Access> kReaderCalls{
     {"RingReader::Found RingReader::look_before_sleep(", "= look(", {kOrders.look_again_stamp}},
     {"NextResult RingReader::next(", "= look(", {kOrders.look_stamp}},
     {"NextResult RingReader::next(", "look_before_sleep(", {}},
+    {"bool RingReader::wait(", "look(", {kOrders.look_stamp}},
+    {"bool RingReader::wait(", "writer_->data_wakes.load(", {Order::Relaxed}},
+    {"bool RingReader::wait(", "reader_->waiting.store(", {kOrders.waiting_set}},
+    {"bool RingReader::wait(", "look(", {kOrders.look_again_stamp}},
+    {"bool RingReader::wait(", "futex_wait(", {}},
+    {"bool RingReader::wait(", "look(", {kOrders.look_stamp}},
 };
 
 std::string without_comments(const std::string& text) {

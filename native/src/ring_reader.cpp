@@ -42,11 +42,11 @@ RingReader::Found RingReader::look(std::memory_order order) const {
 RingReader::Found RingReader::look_before_sleep() {
   // seq_cst store, then seq_cst load: pairs with the exchange of the stamp and the load of
   // `waiting` on the writer's side (settle(), wake_reader()). One of the two sees the other.
-  reader_->waiting.store(1, seq_cst);
+  reader_->waiting.store(kWaitsOnPipe, seq_cst);
   FABRIC_TEST_POINT("next.waiting_set");
   const Found found = look(seq_cst);
-  // relaxed: a writer that still sees 1 sends one signal too many, no more.
-  if (found != Found::Nothing) reader_->waiting.store(0, relaxed);
+  // relaxed: a writer that still sees it sends one signal too many, no more.
+  if (found != Found::Nothing) reader_->waiting.store(kAwake, relaxed);
   return found;
 }
 
@@ -84,6 +84,40 @@ NextResult RingReader::next() {
     publish_taken();
     publish_released();
   }
+}
+
+namespace {
+
+// Leaves the core's other thread its turn; a plain loop would also leave the loop late.
+void pause_spinning() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+bool RingReader::wait(std::uint32_t spins, std::int64_t timeout_ns) {
+  for (std::uint32_t spin = 0; spin < spins; spin++) {
+    if (look(acquire) != Found::Nothing) return true;
+    pause_spinning();
+  }
+  // relaxed, but before the announcement: its store releases this load to the writer's exchange of
+  // `waiting`, and the writer adds to the word after that. So whoever took this announcement away
+  // changes the word from `seen`, and the kernel, which compares it as it puts us to sleep under the
+  // lock that the wake-up takes, either refuses or is found by the wake-up.
+  const std::uint32_t seen = writer_->data_wakes.load(relaxed);
+  // seq_cst store, then seq_cst load: as in look_before_sleep().
+  reader_->waiting.store(kWaitsOnFutex, seq_cst);
+  FABRIC_TEST_POINT("wait.waiting_set");
+  if (look(seq_cst) == Found::Nothing) futex_wait(writer_->data_wakes, seen, timeout_ns);
+  FABRIC_TEST_POINT("wait.woken");
+  if (look(acquire) == Found::Nothing) return look_before_sleep() != Found::Nothing;
+  // relaxed: at worst one wake-up too many.
+  reader_->waiting.store(kAwake, relaxed);
+  return true;
 }
 
 std::deque<RingReader::Held>::iterator RingReader::from(std::uint64_t position) {

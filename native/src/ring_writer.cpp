@@ -311,12 +311,22 @@ std::uint64_t RingWriter::taken_position() {
 
 void RingWriter::wake_reader() {
   // seq_cst, both: pairs with the store of `waiting` and the load of the stamp in the reader's
-  // next(). With acquire and release both sides could miss each other and the reader sleep on.
-  if (reader_->waiting.load(seq_cst) == 0) return;
+  // next() and wait(). With acquire and release both sides could miss each other and the reader sleep on.
+  if (reader_->waiting.load(seq_cst) == kAwake) return;
   FABRIC_TEST_POINT("wake.waiting_seen");
   // One writer of a group sends the signal for all.
-  if (reader_->waiting.exchange(0, seq_cst) == 0) return;
+  const std::uint32_t sleeps = reader_->waiting.exchange(kAwake, seq_cst);
+  if (sleeps == kAwake) return;
   count(writer_->counters.wakeups);
+  if (sleeps == kWaitsOnFutex) {
+    // After the exchange, which acquired the reader's announcement and so its load of the word in
+    // wait(): a reader that is not asleep yet finds the word changed. release keeps the exchange
+    // before it. The kernel orders it before its search for a sleeper.
+    writer_->data_wakes.fetch_add(1, release);
+    FABRIC_TEST_POINT("wake.word_changed");
+    futex_wake(writer_->data_wakes);
+    return;
+  }
   // A peer that is gone is the control socket's business.
   if (data_pipe_ >= 0) (void)signal_pipe(data_pipe_);
 }
@@ -354,7 +364,11 @@ RingStat RingWriter::stat() {
   const std::uint64_t head = head_.load(acquire);
   const std::uint64_t tail = writer_->tail.load(acquire);  // after head, so never behind it
   const Counters& counters = writer_->counters;
-  return RingStat{.used_bytes = tail - head > capacity_ ? capacity_ : tail - head,
+  return RingStat{.claimed_position = tail,
+                  .committed_position = committed_.load(acquire),
+                  .taken_position = taken_.load(acquire),
+                  .read_position = head,
+                  .used_bytes = tail - head > capacity_ ? capacity_ : tail - head,
                   .gap_bytes = counters.gap_bytes.load(relaxed),
                   .claims = counters.claims.load(relaxed),
                   .claim_retries = counters.claim_retries.load(relaxed),

@@ -1,5 +1,9 @@
 #include "fabric/wake.hpp"
 
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,6 +29,23 @@ Drain drain_pipe(int read_end) {
     if (errno == EINTR) continue;
     return errno == EAGAIN ? Drain::Emptied : Drain::EndOfFile;
   }
+}
+
+bool is_hung_up(int read_end) {
+  pollfd entry{read_end, 0, 0};
+  return poll(&entry, 1, 0) == 1 && (entry.revents & POLLHUP) != 0;
+}
+
+void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t seen,
+                std::int64_t timeout_ns) {
+  const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000),
+                         static_cast<long>(timeout_ns % 1'000'000'000)};
+  // Why it returned does not matter: the caller looks again.
+  (void)syscall(SYS_futex, &word, FUTEX_WAIT, seen, &timeout, nullptr, 0);
+}
+
+void futex_wake(const std::atomic<std::uint32_t>& word) {
+  (void)syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
 }  // namespace fabric

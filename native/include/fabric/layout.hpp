@@ -7,7 +7,7 @@
 //   0x10 batch sequence          0x100 state                   0x100 waiting flag
 //   0x18 kind, flags, writer     0x180 space-waiting number
 //   0x20 time, checksum          0x200 counters
-//   0x40 payload
+//   0x40 payload                 0x280 data wakes
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace fabric {
 
-inline constexpr std::uint32_t kAbiVersion = 1;
+inline constexpr std::uint32_t kAbiVersion = 2;
 inline constexpr std::uint64_t kMagic = 0x314e495246424146;  // "FABFRIN1" read little-endian
 
 // One cache line. Records start on it, so typed arrays and vector loads are aligned on every CPU.
@@ -42,6 +42,9 @@ enum class State : std::uint64_t { Busy = 1, Committed = 2, Pad = 3 };
 enum class Pages : std::uint32_t { Huge = 0, Transparent = 1, Base = 2 };
 
 enum class RingState : std::uint32_t { Open = 1, Closed = 2, Poisoned = 3 };
+
+// What the reader says in `waiting` before it sleeps. The writer takes any other value for Pipe.
+enum Waiting : std::uint32_t { kAwake = 0, kWaitsOnPipe = 1, kWaitsOnFutex = 2 };
 
 // A word left over from an earlier lap holds another position, and payload bytes cannot match a
 // key that their producer does not know. So nothing needs zeroing and the reader writes nothing.
@@ -107,6 +110,8 @@ struct WriterControl {
   // clear it, signals once for each.
   alignas(kHotBytes) std::atomic<std::uint64_t> space_waiting;
   alignas(kHotBytes) Counters counters;
+  // The word that a reader sleeps on by FUTEX_WAIT; each wake-up of such a reader adds 1.
+  alignas(kHotBytes) std::atomic<std::uint32_t> data_wakes;
 };
 
 static_assert(offsetof(WriterControl, magic) == 0x000);
@@ -122,6 +127,7 @@ static_assert(offsetof(WriterControl, tail) == 0x080);
 static_assert(offsetof(WriterControl, state) == 0x100);
 static_assert(offsetof(WriterControl, space_waiting) == 0x180);
 static_assert(offsetof(WriterControl, counters) == 0x200);
+static_assert(offsetof(WriterControl, data_wakes) == 0x280);
 static_assert(sizeof(WriterControl) <= kControlBytes);
 
 // Written by the consumer, read by the broker as hostile bytes. The broker writes one field of it:

@@ -47,6 +47,9 @@ class RingReader {
 
   // The record stays held, and its bytes unchanged, until release().
   [[nodiscard]] NextResult next();
+  // Is there something for next()? Spins `spins` times, then sleeps at most `timeout_ns`; it may
+  // sleep shorter, so callers loop. On false the waiting flag stands, as after NothingYet.
+  [[nodiscard]] bool wait(std::uint32_t spins, std::int64_t timeout_ns);
   // Both false if no record at this position is held. Releasing takes as well.
   bool take(std::uint64_t position);
   bool release(std::uint64_t position);

@@ -54,7 +54,12 @@ struct Refused {
 // A refusal can't be mistaken for a place to write to.
 using ClaimResult = std::variant<Claim, Refused>;
 
+// A look at a live ring; each number is right, but they are not of one moment.
 struct RingStat {
+  std::uint64_t claimed_position;    // the tail
+  std::uint64_t committed_position;  // all records before it are settled
+  std::uint64_t taken_position;      // the last accepted ones of the reader
+  std::uint64_t read_position;
   std::uint64_t used_bytes;  // claimed and not yet released; between 0 and the capacity
   std::uint64_t gap_bytes;   // given up as tail gaps since the start
   std::uint64_t claims;

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { RingError } from './errors.js'
 
 /** The version of the bytes in shared memory; both sides must have the same. */
-export const RING_ABI_VERSION: number = 1
+export const RING_ABI_VERSION: number = 2
 
 export interface NativeRingWriter {
   claim(payloadBytes: number): bigint | null
