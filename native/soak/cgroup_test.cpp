@@ -100,7 +100,7 @@ Outcome under_limit(bool reserving) {
 }
 
 void expect_sound(bool reserving) {
-  const HugePool pool(64);
+  const HugePool pool = HugePool::with(16);
   if (HugePool::available() < static_cast<std::int64_t>(kCapacity / kHugePageBytes)) {
     GTEST_SUCCEED() << "this host has no pages to reserve";
     return;

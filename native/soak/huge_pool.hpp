@@ -16,12 +16,10 @@ namespace fabric::soak {
 // the pool holds this lock.
 class HugePool {
  public:
-  explicit HugePool(std::int64_t pages)
-      : lock_(open("/tmp/fabric-huge-pages.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    flock(lock_.get(), LOCK_EX);
-    before_ = number("nr_hugepages");
-    resize(pages);
-  }
+  // With `pages` more than it has, which others that use it at the same time leave free.
+  static HugePool with(std::int64_t pages) { return HugePool(pages, true); }
+  // With no more than `pages`, as far as no one uses more.
+  static HugePool of(std::int64_t pages) { return HugePool(pages, false); }
   ~HugePool() { resize(before_); }
   HugePool(const HugePool&) = delete;
   HugePool& operator=(const HugePool&) = delete;
@@ -34,6 +32,13 @@ class HugePool {
   static std::int64_t available() { return number("free_hugepages") - number("resv_hugepages"); }
 
  private:
+  HugePool(std::int64_t pages, bool more)
+      : lock_(open("/tmp/fabric-huge-pages.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    flock(lock_.get(), LOCK_EX);
+    before_ = number("nr_hugepages");
+    resize(more ? before_ + pages : pages);
+  }
+
   static std::string file(const char* name) {
     return std::string("/sys/kernel/mm/hugepages/hugepages-2048kB/") + name;
   }

@@ -26,7 +26,7 @@ constexpr std::uint64_t kCapacity = 8ULL << 20;
 constexpr std::int64_t kPagesNeeded = kCapacity / kHugePageBytes;
 
 TEST(RingPages, ARingKeepsItsPagesWhenThePoolIsShrunk) {
-  const HugePool pool(64);
+  const HugePool pool = HugePool::with(16);
   if (HugePool::available() < kPagesNeeded) GTEST_SUCCEED() << "this host has no pages to reserve";
   const RingMemory memory = RingMemory::create(kCapacity, HugePages::Try, 0);
   pool.resize(0);
@@ -37,7 +37,7 @@ TEST(RingPages, ARingKeepsItsPagesWhenThePoolIsShrunk) {
 
 TEST(RingPages, APoolThatIsTooSmallIsAnErrorOrAFallbackAndNoSignal) {
   for (const std::int64_t pages : {0, 1, 3}) {
-    const HugePool pool(pages);
+    const HugePool pool = HugePool::of(pages);
     if (HugePool::available() >= kPagesNeeded) continue;  // others hold more: not ours to shrink
     EXPECT_THROW((void)RingMemory::create(kCapacity, HugePages::Require, 0), RingFailure) << pages;
     const RingMemory memory = RingMemory::create(kCapacity, HugePages::Try, 0);
@@ -46,7 +46,7 @@ TEST(RingPages, APoolThatIsTooSmallIsAnErrorOrAFallbackAndNoSignal) {
 }
 
 TEST(RingPages, HugePagesAreAskedForBySize) {
-  const HugePool pool(64);
+  const HugePool pool = HugePool::with(16);
   if (HugePool::available() < kPagesNeeded) GTEST_SUCCEED() << "this host has no pages to reserve";
   const RingMemory memory = RingMemory::create(kCapacity, HugePages::Try, 0);
   struct statfs info {};
