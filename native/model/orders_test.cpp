@@ -83,7 +83,6 @@ const Source kWriter{
         {"RingStat RingWriter::stat(", "head_.load(", {kOrders.head_load}},
         {"RingStat RingWriter::stat(", "writer_->tail.load(", {kOrders.tail_load}},
         {"RingStat RingWriter::stat(", "committed_.load(", {kOrders.committed_load}},
-        {"RingStat RingWriter::stat(", "taken_.load(", {kOrders.head_load}},
         {"RingStat RingWriter::stat(", "counters.gap_bytes.load(", {kStatus}},
         {"RingStat RingWriter::stat(", "counters.claims.load(", {kStatus}},
         {"RingStat RingWriter::stat(", "counters.claim_retries.load(", {kStatus}},
@@ -94,7 +93,10 @@ const Source kWriter{
     }};
 
 const Source kWriterHeader{"include/fabric/ring_writer.hpp",
-                           {{"bool poisoned() const", "poisoned_.load(", {kOrders.poisoned_load}}}};
+                           {{"bool closed() const", "closed_.load(", {kOrders.closed_load}},
+                            {"std::uint64_t read_position() const", "head_.load(",
+                             {kOrders.head_load}},
+                            {"bool poisoned() const", "poisoned_.load(", {kOrders.poisoned_load}}}};
 
 const Source kReader{
     "src/ring_reader.cpp",

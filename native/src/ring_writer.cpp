@@ -366,7 +366,7 @@ RingStat RingWriter::stat() {
   const Counters& counters = writer_->counters;
   return RingStat{.claimed_position = tail,
                   .committed_position = committed_.load(acquire),
-                  .taken_position = taken_.load(acquire),
+                  .taken_position = taken_position(),
                   .read_position = head,
                   .used_bytes = tail - head > capacity_ ? capacity_ : tail - head,
                   .gap_bytes = counters.gap_bytes.load(relaxed),

@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -218,6 +219,22 @@ Credentials peer_credentials(int socket) {
                       "socketFd");
   }
   return {credentials.pid, credentials.uid, credentials.gid};
+}
+
+UniqueFd peer_process(int socket) {
+  // Numbers, because the headers of older systems lack the names.
+  constexpr int kPeerPidfd = 77;
+  constexpr long kPidfdOpen = 434;
+  int fd = -1;
+  socklen_t length = sizeof fd;
+  if (getsockopt(socket, SOL_SOCKET, kPeerPidfd, &fd, &length) != 0 && errno == ENOPROTOOPT) {
+    const Credentials peer = peer_credentials(socket);
+    fd = static_cast<int>(syscall(kPidfdOpen, peer.pid, 0));
+  }
+  if (fd >= 0) return UniqueFd(fd);
+  if (errno == ESRCH) return {};
+  throw RingFailure(ErrorCode::SystemCallFailed, "the peer can't be watched: " + errno_text(errno),
+                    "socketFd");
 }
 
 void harden_process() {

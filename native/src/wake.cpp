@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +30,19 @@ Drain drain_pipe(int read_end) {
     if (errno == EINTR) continue;
     return errno == EAGAIN ? Drain::Emptied : Drain::EndOfFile;
   }
+}
+
+int make_bell() { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+void ring_bell(int bell) {
+  const std::uint64_t one = 1;
+  // It fails only where the bell has been rung already, 2^64 times.
+  if (write(bell, &one, sizeof one) < 0) return;
+}
+
+void hush_bell(int bell) {
+  std::uint64_t times = 0;
+  if (read(bell, &times, sizeof times) < 0) return;
 }
 
 bool is_hung_up(int read_end) {

@@ -19,6 +19,7 @@ namespace fabric {
   X(ClaimSettled, "RING_CLAIM_SETTLED")                   \
   X(Poisoned, "RING_POISONED")                            \
   X(Closed, "RING_CLOSED")                                \
+  X(NotOwner, "RING_NOT_OWNER")                           \
   X(AbiMismatch, "RING_ABI_MISMATCH")                     \
   X(DescriptorInvalid, "RING_DESCRIPTOR_INVALID")         \
   X(SendFailed, "RING_SEND_FAILED")                       \

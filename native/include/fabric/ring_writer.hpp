@@ -104,6 +104,9 @@ class RingWriter {
 
   // Any thread. No claim succeeds afterwards; open claims may still be settled.
   void close();
+  bool closed() const { return closed_.load(std::memory_order_acquire); }
+  // The last accepted read position.
+  std::uint64_t read_position() const { return head_.load(std::memory_order_acquire); }
   bool poisoned() const { return poisoned_.load(std::memory_order_acquire); }
   RingStat stat();
 

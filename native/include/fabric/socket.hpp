@@ -42,6 +42,11 @@ Handshake connect_unix(const std::string& path, std::span<const std::uint8_t> he
 // The peer as it was when it connected.
 Credentials peer_credentials(int socket);
 
+// A descriptor that is readable once the peer's process has ended. Invalid = it has ended already.
+// Throws RingFailure where the kernel has no such thing. Before Linux 6.5 it is found by its number,
+// which a process that ended meanwhile may have passed on.
+UniqueFd peer_process(int socket);
+
 // No process of the same user may write this one's memory through ptrace calls from now on.
 void harden_process();
 

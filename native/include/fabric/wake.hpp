@@ -19,6 +19,12 @@ Signal signal_pipe(int write_end);
 // polling reports what is left.
 Drain drain_pipe(int read_end);
 
+// An eventfd among the threads of this process, which no other process is ever given. -1 = no more
+// descriptors.
+int make_bell();
+void ring_bell(int bell);
+void hush_bell(int bell);
+
 // Nobody has the write end any more.
 bool is_hung_up(int read_end);
 

@@ -4,6 +4,7 @@
 #include "convert.hpp"
 #include "fabric/layout.hpp"
 #include "host_functions.hpp"
+#include "peer_watch.hpp"
 #include "reader_handle.hpp"
 #include "writer_handle.hpp"
 
@@ -32,6 +33,7 @@ static Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("setErrorClass", Napi::Function::New<set_error_class>(env, "setErrorClass"));
   exports.Set("NativeRingWriter", WriterHandle::define(env));
   exports.Set("NativeRingReader", ReaderHandle::define(env));
+  exports.Set("NativePeerWatch", PeerWatch::define(env));
   exports.Set("sendDescriptors", Napi::Function::New<send_descriptors_js>(env, "sendDescriptors"));
   exports.Set("connectUnix", Napi::Function::New<connect_unix_js>(env, "connectUnix"));
   exports.Set("peerCredentials", Napi::Function::New<peer_credentials_js>(env, "peerCredentials"));

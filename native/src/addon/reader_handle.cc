@@ -27,6 +27,8 @@ std::vector<UniqueFd> own_descriptors(const Napi::Value& value) {
 Napi::Function ReaderHandle::define(Napi::Env env) {
   return DefineClass(env, "NativeRingReader",
                      {InstanceMethod<&ReaderHandle::next>("next"),
+                      InstanceMethod<&ReaderHandle::wait_sync>("waitSync"),
+                      InstanceMethod<&ReaderHandle::ended>("ended"),
                       InstanceMethod<&ReaderHandle::take>("take"),
                       InstanceMethod<&ReaderHandle::release>("release"),
                       InstanceMethod<&ReaderHandle::held>("held"),
@@ -100,6 +102,19 @@ void ReaderHandle::detach(napi_ref reference) {
     napi_detach_arraybuffer(env_, view);
   }
   napi_delete_reference(env_, reference);
+}
+
+// Blocks the thread: short waits only, for an environment that is to end cannot be heard meanwhile.
+Napi::Value ReaderHandle::wait_sync(const Napi::CallbackInfo& info) {
+  check_open(info.Env());
+  const auto timeout_ns = static_cast<std::int64_t>(whole_number(info[0], "timeoutMs") * 1'000'000);
+  const auto spins = static_cast<std::uint32_t>(whole_number(info[1], "spins"));
+  return Napi::Boolean::New(info.Env(), ring_->wait(spins, timeout_ns));
+}
+
+Napi::Value ReaderHandle::ended(const Napi::CallbackInfo& info) {
+  check_open(info.Env());
+  return Napi::Boolean::New(info.Env(), is_hung_up(memory_->data_pipe()));
 }
 
 Napi::Value ReaderHandle::take(const Napi::CallbackInfo& info) {

@@ -22,6 +22,8 @@ class ReaderHandle : public Napi::ObjectWrap<ReaderHandle> {
 
  private:
   Napi::Value next(const Napi::CallbackInfo& info);     // () -> payload | null; fills `found`
+  Napi::Value wait_sync(const Napi::CallbackInfo& info);  // (timeoutMs, spins) -> boolean
+  Napi::Value ended(const Napi::CallbackInfo& info);
   Napi::Value take(const Napi::CallbackInfo& info);     // (position)
   Napi::Value release(const Napi::CallbackInfo& info);  // (position) -> boolean
   Napi::Value held(const Napi::CallbackInfo& info);

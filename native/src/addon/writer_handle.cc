@@ -1,6 +1,7 @@
 #include "writer_handle.hpp"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "convert.hpp"
 #include "fabric/wake.hpp"
@@ -27,6 +28,7 @@ Napi::Function WriterHandle::define(Napi::Env env) {
                       InstanceMethod<&WriterHandle::arm_space>("armSpace"),
                       InstanceMethod<&WriterHandle::space_moved>("spaceMoved"),
                       InstanceMethod<&WriterHandle::disarm_space>("disarmSpace"),
+                      InstanceMethod<&WriterHandle::share>("share"),
                       InstanceMethod<&WriterHandle::descriptors>("descriptors"),
                       InstanceMethod<&WriterHandle::close_peer_descriptors>("closePeerDescriptors"),
                       InstanceMethod<&WriterHandle::stat>("stat"),
@@ -36,19 +38,32 @@ Napi::Function WriterHandle::define(Napi::Env env) {
 }
 
 WriterHandle::WriterHandle(const Napi::CallbackInfo& info)
-    : Napi::ObjectWrap<WriterHandle>(info), env_(info.Env()) {
-  const std::uint64_t capacity = whole_number(info[0], "capacityBytes");
-  const auto huge_pages = static_cast<HugePages>(whole_number(info[1], "hugePages"));
-  const std::uint64_t start = position(info[2]);
-  guarded(info.Env(), [&] {
-    memory_.emplace(RingMemory::create(capacity, huge_pages, start));
-    ring_.emplace(RingWriter::Parts{memory_->data(), capacity, memory_->writer(),
-                                    memory_->reader(), memory_->data_pipe()},
-                  start);
-    poll_ = LoopPoll::open(env_, memory_->space_pipe(), [this] { on_space_signal(); });
+    : Napi::ObjectWrap<WriterHandle>(info), env_(info.Env()), owner_(info.Length() > 1) {
+  const Napi::Env env = info.Env();
+  if (owner_) {
+    const std::uint64_t capacity = whole_number(info[0], "capacityBytes");
+    const auto huge_pages = static_cast<HugePages>(whole_number(info[1], "hugePages"));
+    const std::uint64_t start = position(info[2]);
+    guarded(env, [&] { shared_ = std::make_shared<SharedRing>(capacity, huge_pages, start); });
+  } else {
+    shared_ = SharedRing::find(position(info[0]));
+    if (!shared_ || shared_->ring.closed()) {
+      throw_ring_error(env, ErrorCode::Closed, "the ring is closed, or is not of this process");
+    }
+  }
+  guarded(env, [&] {
+    if (!owner_) open_bell();
+    try {
+      poll_ = LoopPoll::open(env_, shared_->memory.space_pipe(), [this] { on_space_signal(); });
+    } catch (const RingFailure&) {
+      shut();  // no destructor runs for an object that was never whole
+      throw;
+    }
   });
-  full_at_ = start;
-  auto buffer = Napi::ArrayBuffer::New(info.Env(), memory_->data(), capacity);
+  ring_ = &shared_->ring;
+  full_at_ = ring_->read_position();
+  // Each environment has a buffer of its own over the one mapping.
+  auto buffer = Napi::ArrayBuffer::New(env, shared_->memory.data(), ring_->capacity());
   buffer_ = Napi::Reference<Napi::ArrayBuffer>::New(buffer, 1);
   napi_async_init(env_, nullptr, Napi::String::New(info.Env(), "fabric:ring-space"),
                   &async_context_);
@@ -131,13 +146,12 @@ Napi::Value WriterHandle::arm_space(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   check_open(env);
   on_space_ = Napi::Persistent(function(info[0], "callback"));
-  if (ring_->poisoned() || !ring_->arm_space(full_at_)) {
+  if (ring_->poisoned() || !shared_->wait_for_space(bell_.get(), full_at_)) {
     on_space_.Reset();
     return Napi::Number::New(env, kMoved);
   }
   if (polled_) return Napi::Number::New(env, kUseTimer);
-  poll_->start();
-  poll_->ref();
+  start_polls();
   return Napi::Number::New(env, kArmed);
 }
 
@@ -152,10 +166,25 @@ Napi::Value WriterHandle::disarm_space(const Napi::CallbackInfo& info) {
 }
 
 void WriterHandle::on_space_signal() {
-  const bool ended = drain_pipe(memory_->space_pipe()) == Drain::EndOfFile;
+  const bool ended = drain_pipe(shared_->memory.space_pipe()) == Drain::EndOfFile;
+  // Before our own look: the byte that woke us may have been for them, and it is gone.
+  shared_->ring_other_bells(bell_.get());
+  look_for_space(ended);
+}
+
+void WriterHandle::on_bell() {
+  hush_bell(bell_.get());
+  look_for_space(false);
+}
+
+void WriterHandle::look_for_space(bool ended) {
+  if (on_space_.IsEmpty()) {
+    stop_waiting();
+    return;
+  }
   // Armed anew if nothing moved: the reader answers each wait once, and may have spent this one on
   // a release that claim() had already seen.
-  if (ring_->poisoned() || !ring_->arm_space(full_at_)) {
+  if (ring_->poisoned() || !shared_->wait_for_space(bell_.get(), full_at_)) {
     idle_wakeups_ = 0;
     fire(kMoved);
     return;
@@ -169,31 +198,75 @@ void WriterHandle::on_space_signal() {
 void WriterHandle::fire(int wake) {
   const Napi::Env env(env_);
   Napi::HandleScope scope(env);
-  if (on_space_.IsEmpty()) {
-    stop_waiting();
-    return;
-  }
   const Napi::Function callback = on_space_.Value();
   if (wake == kMoved) {
     stop_waiting();
   } else {
-    poll_->stop();
-    poll_->unref();
+    stop_polls();
   }
   const napi_value argument = Napi::Number::New(env, wake);
   call_from_loop(env_, async_context_, callback, 1, &argument);
 }
 
 void WriterHandle::stop_waiting() {
-  ring_->disarm_space();
+  shared_->stop_waiting(bell_.get());
   on_space_.Reset();
-  poll_->stop();
-  poll_->unref();
+  stop_polls();
+}
+
+void WriterHandle::start_polls() {
+  for (LoopPoll* poll : {poll_, bell_poll_}) {
+    if (!poll) continue;
+    poll->start();
+    poll->ref();
+  }
+}
+
+void WriterHandle::stop_polls() {
+  for (LoopPoll* poll : {poll_, bell_poll_}) {
+    if (!poll) continue;
+    poll->stop();
+    poll->unref();
+  }
+}
+
+// Only where a ring has several writers; most have one, and then need no further descriptor.
+void WriterHandle::open_bell() {
+  if (bell_.valid()) return;
+  UniqueFd bell(make_bell());
+  if (!bell.valid()) {
+    throw RingFailure(ErrorCode::SystemCallFailed, "eventfd: " + errno_text(errno));
+  }
+  bell_poll_ = LoopPoll::open(env_, bell.get(), [this] { on_bell(); });
+  bell_ = std::move(bell);
+}
+
+Napi::Value WriterHandle::share(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  check_open(env);
+  if (!bell_.valid()) {
+    guarded(env, [&] { open_bell(); });
+    // It waits under a name that cannot be called: it does so anew under the bell's.
+    if (!on_space_.IsEmpty() && !polled_) {
+      shared_->stop_waiting(-1);
+      start_polls();
+      ring_bell(bell_.get());
+    }
+  }
+  SharedRing::publish(shared_);
+  return Napi::BigInt::New(env, shared_->memory.writer()->ring_id);
+}
+
+void WriterHandle::check_owner(Napi::Env env) const {
+  check_open(env);
+  if (!owner_) {
+    throw_ring_error(env, ErrorCode::NotOwner, "the ring's descriptors belong to its maker");
+  }
 }
 
 Napi::Value WriterHandle::descriptors(const Napi::CallbackInfo& info) {
-  check_open(info.Env());
-  const std::vector<int> all = memory_->descriptors();
+  check_owner(info.Env());
+  const std::vector<int> all = shared_->memory.descriptors();
   if (std::find(all.begin(), all.end(), -1) != all.end()) {
     throw_ring_error(info.Env(), ErrorCode::Closed, "the peer's descriptors are closed");
   }
@@ -203,8 +276,8 @@ Napi::Value WriterHandle::descriptors(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value WriterHandle::close_peer_descriptors(const Napi::CallbackInfo& info) {
-  check_open(info.Env());
-  memory_->close_peer_descriptors();
+  check_owner(info.Env());
+  shared_->memory.close_peer_descriptors();
   return info.Env().Undefined();
 }
 
@@ -212,6 +285,14 @@ Napi::Value WriterHandle::stat(const Napi::CallbackInfo& info) {
   check_open(info.Env());
   const RingStat stat = ring_->stat();
   auto object = Napi::Object::New(info.Env());
+  const auto set_position = [&](const char* name, std::uint64_t position) {
+    // As text: positions pass 2^53, and JSON has no bigint.
+    object.Set(name, std::to_string(position));
+  };
+  set_position("claimedPosition", stat.claimed_position);
+  set_position("committedPosition", stat.committed_position);
+  set_position("takenPosition", stat.taken_position);
+  set_position("readPosition", stat.read_position);
   object.Set("usedBytes", static_cast<double>(stat.used_bytes));
   object.Set("gapBytes", static_cast<double>(stat.gap_bytes));
   object.Set("claims", static_cast<double>(stat.claims));
@@ -229,11 +310,13 @@ Napi::Value WriterHandle::memory(const Napi::CallbackInfo&) { return buffer_.Val
 Napi::Value WriterHandle::about(const Napi::CallbackInfo& info) {
   check_open(info.Env());
   auto object = Napi::Object::New(info.Env());
-  object.Set("pages", static_cast<double>(memory_->pages()));
-  object.Set("pageSizeBytes", static_cast<double>(page_bytes_of(memory_->pages())));
-  object.Set("pagesReason", memory_->reason());
+  const RingMemory& memory = shared_->memory;
+  object.Set("capacityBytes", static_cast<double>(ring_->capacity()));
+  object.Set("pages", static_cast<double>(memory.pages()));
+  object.Set("pageSizeBytes", static_cast<double>(page_bytes_of(memory.pages())));
+  object.Set("pagesReason", memory.reason());
   object.Set("maxPayloadBytes", static_cast<double>(ring_->max_payload_bytes()));
-  object.Set("ringId", Napi::BigInt::New(info.Env(), memory_->writer()->ring_id));
+  object.Set("ringId", Napi::BigInt::New(info.Env(), memory.writer()->ring_id));
   return object;
 }
 
@@ -253,16 +336,20 @@ Napi::Value WriterHandle::close(const Napi::CallbackInfo& info) {
 // The part without JavaScript: also at the end of the environment, and if the constructor throws.
 void WriterHandle::shut() {
   if (poll_) poll_->close();
-  poll_ = nullptr;
+  if (bell_poll_) bell_poll_->close();
+  poll_ = bell_poll_ = nullptr;
   // Before the memory goes: an open claim is aborted, so the consumer is not left before a record
   // that nobody will commit.
   open_claims_.clear();
   if (ring_) {
+    shared_->stop_waiting(bell_.get());
     taken_to_ = ring_->taken_position();
-    ring_->close();
+    // The ring of a maker that left takes no more claims; other handles still settle theirs.
+    if (owner_) ring_->close();
   }
-  ring_.reset();
-  memory_.reset();
+  bell_.reset();
+  ring_ = nullptr;
+  shared_.reset();
 }
 
 void WriterHandle::on_environment_end(void* self) { static_cast<WriterHandle*>(self)->shut(); }

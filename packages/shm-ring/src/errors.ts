@@ -10,6 +10,7 @@ export const RING_ERROR_CODES = {
   RING_CLAIM_SETTLED: 'the claim is committed or aborted already',
   RING_POISONED: 'the consumer published an impossible position; the ring is lost',
   RING_CLOSED: 'the ring is closed',
+  RING_NOT_OWNER: 'only the writer that made the ring can do this',
   RING_ABI_MISMATCH: 'the two sides do not speak the same version of the ring',
   RING_DESCRIPTOR_INVALID: 'the descriptors are not those of a ring',
   RING_SEND_FAILED: 'the descriptors could not be sent',

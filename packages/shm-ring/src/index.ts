@@ -9,7 +9,15 @@ export {
   connectUnix,
   hardenProcess,
   type PeerCredentials,
+  type PeerWatch,
   peerCredentials,
   sendDescriptors,
+  watchPeer,
 } from './socket.js'
-export { RingClaim, RingWriter, type RingWriterOptions } from './writer.js'
+export {
+  type ClaimOptions,
+  RingClaim,
+  type RingHandle,
+  RingWriter,
+  type RingWriterOptions,
+} from './writer.js'

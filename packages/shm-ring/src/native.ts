@@ -14,11 +14,13 @@ export interface NativeRingWriter {
   armSpace(callback: (wake: number) => void): number
   spaceMoved(): boolean
   disarmSpace(): void
+  share(): bigint
   descriptors(): number[]
   closePeerDescriptors(): void
   stat(): RingStat
   memory(): ArrayBuffer
   about(): {
+    capacityBytes: number
     pages: number
     pageSizeBytes: number
     pagesReason: string
@@ -30,6 +32,8 @@ export interface NativeRingWriter {
 
 export interface NativeRingReader {
   next(): ArrayBuffer | null
+  waitSync(timeoutMs: number, spins: number): boolean
+  ended(): boolean
   take(position: bigint): void
   release(position: bigint): boolean
   held(): number
@@ -40,8 +44,24 @@ export interface NativeRingReader {
   close(): void
 }
 
-/** What the ring has done so far; `usedBytes` is now, the others only grow. */
+export interface NativePeerWatch {
+  gone(): boolean
+  close(): void
+}
+
+/**
+ * What the ring has done so far; `usedBytes` is now, the others only grow. Positions are byte counts
+ * since the start, as decimal text: they pass 2^53.
+ */
 export interface RingStat {
+  /** All before it is claimed. */
+  claimedPosition: string
+  /** All before it is committed or aborted. */
+  committedPosition: string
+  /** As the reader says, checked. */
+  takenPosition: string
+  /** All before it is released. As the reader says, checked. */
+  readPosition: string
   /** Claimed and not yet released. */
   usedBytes: number
   /** Given up before the end of the memory, because the next record did not fit there. */
@@ -59,12 +79,12 @@ export interface Native {
   readonly abiVersion: number
   readonly errorCodes: readonly string[]
   setErrorClass(errorClass: typeof RingError): void
-  readonly NativeRingWriter: new (
-    capacityBytes: number,
-    hugePages: number,
-    startPosition: bigint,
-  ) => NativeRingWriter
+  readonly NativeRingWriter: {
+    new (capacityBytes: number, hugePages: number, startPosition: bigint): NativeRingWriter
+    new (ringId: bigint): NativeRingWriter
+  }
   readonly NativeRingReader: new (descriptors: number[], found: BigUint64Array) => NativeRingReader
+  readonly NativePeerWatch: new (socketFd: number, onExit: () => void) => NativePeerWatch
   sendDescriptors(socketFd: number, message: Uint8Array, descriptors: number[]): void
   connectUnix(
     path: string,

@@ -1,5 +1,6 @@
 /** The Unix control socket, as far as Node can't do it: passing descriptors, and who the peer is. */
-import { native, ringSupport } from './native.js'
+import { RingError } from './errors.js'
+import { type NativePeerWatch, native, ringSupport } from './native.js'
 
 export interface ConnectOptions {
   path: string
@@ -45,6 +46,33 @@ export interface PeerCredentials {
 /** The peer as it was when it connected. `pid` is 0 if it lives in a namespace above ours. */
 export function peerCredentials(socketFd: number): PeerCredentials {
   return native().peerCredentials(socketFd)
+}
+
+/** Ends with close(). */
+export interface PeerWatch {
+  close(): void
+}
+
+/**
+ * Calls back once when the process that connected has ended, from the event loop, and does not keep
+ * this process alive. The socket alone does not tell: a child that the peer forked without exec keeps
+ * it open. null: this kernel cannot watch processes.
+ */
+export function watchPeer(socketFd: number, onExit: () => void): PeerWatch | null {
+  let watch: NativePeerWatch
+  try {
+    watch = new (native().NativePeerWatch)(socketFd, onExit)
+  } catch (error) {
+    if (error instanceof RingError && error.code === 'RING_SYSTEM_CALL_FAILED') return null
+    throw error
+  }
+  const gone = watch.gone() ? setImmediate(onExit) : undefined
+  return {
+    close: () => {
+      clearImmediate(gone)
+      watch.close()
+    },
+  }
 }
 
 /**

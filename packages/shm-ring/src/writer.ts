@@ -2,16 +2,9 @@
 import { RingError } from './errors.js'
 import { type NativeRingWriter, native, type RingStat } from './native.js'
 import { HUGE_PAGES, type HugePages, RING_PAGES, type RingPages } from './pages.js'
+import { SpaceWait } from './space-wait.js'
 
 const HEADER_BYTES = 64
-
-/** As often as a ring is looked at whose consumer's wake-ups are noise. */
-const SPACE_POLL_MS = 10
-
-/** What the addon answers to a wait for space; the same numbers stand in writer_handle.cc. */
-// 0: armed, the callback comes from the loop
-const MOVED = 1
-const USE_TIMER = 2
 
 export interface RingWriterOptions {
   /** A power of two, at least 4 MiB. */
@@ -19,6 +12,18 @@ export interface RingWriterOptions {
   hugePages?: HugePages
   /** A multiple of 64. Only tests start elsewhere than at 0. */
   startPosition?: bigint
+}
+
+/** Names a ring of this process; goes to a worker by postMessage() or workerData. */
+export interface RingHandle {
+  readonly ringId: bigint
+}
+
+export interface ClaimOptions {
+  /** How long to wait for space. Default: as long as it takes. */
+  timeoutMs?: number
+  /** Ends the wait with the signal's reason. */
+  signal?: AbortSignal
 }
 
 export class RingWriter {
@@ -32,15 +37,10 @@ export class RingWriter {
   /** The data region. Detached by close(). */
   readonly memory: ArrayBuffer
   readonly #native: NativeRingWriter
-  #spaceTimer: NodeJS.Timeout | undefined
-  #spaceNow: NodeJS.Immediate | undefined
+  readonly #space: SpaceWait
 
   /** Throws RingError. Zeroes the memory, about 10 ms for each 64 MiB. */
   static create(options: RingWriterOptions): RingWriter {
-    return new RingWriter(options)
-  }
-
-  private constructor(options: RingWriterOptions) {
     const hugePages = HUGE_PAGES.indexOf(options.hugePages ?? 'try')
     if (hugePages < 0) {
       throw new RingError(
@@ -50,13 +50,25 @@ export class RingWriter {
       )
     }
     checkCapacity(options.capacityBytes)
-    this.#native = new (native().NativeRingWriter)(
-      options.capacityBytes,
-      hugePages,
-      options.startPosition ?? 0n,
-    )
+    const { NativeRingWriter } = native()
+    const start = options.startPosition ?? 0n
+    return new RingWriter(new NativeRingWriter(options.capacityBytes, hugePages, start))
+  }
+
+  /**
+   * One more writer of a ring of this process, on the calling thread: claims of all its writers may
+   * be open at once. What this one has claimed is aborted when it closes or its worker ends.
+   * Throws RingError RING_CLOSED once the ring's maker has closed it.
+   */
+  static open(handle: RingHandle): RingWriter {
+    return new RingWriter(new (native().NativeRingWriter)(handle.ringId))
+  }
+
+  private constructor(ring: NativeRingWriter) {
+    this.#native = ring
+    this.#space = new SpaceWait(ring)
     const about = this.#native.about()
-    this.capacityBytes = options.capacityBytes
+    this.capacityBytes = about.capacityBytes
     this.pages = RING_PAGES[about.pages]!
     this.pageSizeBytes = about.pageSizeBytes
     this.pagesReason = about.pagesReason
@@ -78,31 +90,59 @@ export class RingWriter {
   }
 
   /**
+   * Like claim(), but waits for space, and for whoever asked before. null: there was none within
+   * `timeoutMs`. Rejects as claim() throws, and with the signal's reason when it is aborted.
+   */
+  claimAsync(payloadBytes: number, options: ClaimOptions = {}): Promise<RingClaim | null> {
+    const { timeoutMs, signal } = options
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted()
+      const atOnce = this.#space.queued ? null : this.claim(payloadBytes)
+      if (atOnce !== null || timeoutMs === 0) return resolve(atOnce)
+      const attempt = (): boolean => {
+        try {
+          const claim = this.claim(payloadBytes)
+          if (claim === null) return false
+          end()
+          resolve(claim)
+        } catch (error) {
+          end()
+          reject(error)
+        }
+        return true
+      }
+      const timer = timeoutMs === undefined ? undefined : setTimeout(giveUp, timeoutMs)
+      const space = this.#space
+      const onAbort = () => {
+        end()
+        space.leave(attempt)
+        reject(signal?.reason)
+      }
+      function end(): void {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', onAbort)
+      }
+      function giveUp(): void {
+        end()
+        space.leave(attempt)
+        resolve(null)
+      }
+      signal?.addEventListener('abort', onAbort)
+      space.enqueue(attempt)
+    })
+  }
+
+  /**
    * After claim() returned null: calls back once, when the consumer has released something since
    * then or the ring turned out to be poisoned. A second call replaces the first.
    */
   onSpace(callback: () => void): void {
-    this.#stopWaiting()
-    const armed = this.#native.armSpace((wake) => {
-      if (wake === USE_TIMER) this.#pollForSpace(callback)
-      else callback()
-    })
-    if (armed === USE_TIMER) this.#pollForSpace(callback)
-    if (armed === MOVED) this.#spaceNow = setImmediate(callback)
+    this.#space.once(callback)
   }
 
-  #pollForSpace(callback: () => void): void {
-    this.#spaceTimer = setInterval(() => {
-      if (!this.#native.spaceMoved()) return
-      this.#stopWaiting()
-      callback()
-    }, SPACE_POLL_MS)
-  }
-
-  #stopWaiting(): void {
-    clearInterval(this.#spaceTimer)
-    clearImmediate(this.#spaceNow)
-    this.#native.disarmSpace()
+  /** For RingWriter.open() in a worker of this process. It does not keep the ring alive. */
+  share(): RingHandle {
+    return { ringId: this.#native.share() }
   }
 
   /** [data, wctl, rctl, data pipe's read end, space pipe's write end], for the consumer. */
@@ -119,10 +159,13 @@ export class RingWriter {
     return this.#native.stat()
   }
 
-  /** Aborts open claims, detaches `memory`, gives everything back. Idempotent. */
+  /**
+   * Aborts open claims and detaches `memory`. By the ring's maker it also ends the ring for all: no
+   * writer can claim any more, and the memory goes when the last one has closed. Idempotent.
+   */
   close(): void {
-    this.#stopWaiting()
     this.#native.close()
+    this.#space.close()
   }
 }
 

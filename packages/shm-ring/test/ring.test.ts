@@ -18,6 +18,27 @@ function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
+describe('ring: stat', () => {
+  it('tells positions as text, past 2^53, and is right about what was claimed, settled and read', async () => {
+    const start = 2n ** 60n
+    const { writer, reader } = await pair({ startPosition: start })
+    const [first, second] = [writer.claim(64)!, writer.claim(64)!]
+    first.commit(1)
+    const at = (bytes: number) => String(start + BigInt(bytes))
+    expect(writer.stat()).toMatchObject({
+      claimedPosition: at(256),
+      committedPosition: at(128),
+      takenPosition: at(0),
+      readPosition: at(0),
+      usedBytes: 256,
+    })
+    reader.next()!.take()
+    expect(writer.stat()).toMatchObject({ takenPosition: at(128), readPosition: at(0) })
+    second.abort()
+    expect(writer.stat().committedPosition).toBe(at(256))
+  })
+})
+
 describe('ring: set-up', () => {
   it('says which pages it got, as /proc says too', () => {
     const before = ownHugeBytes()

@@ -8,7 +8,7 @@ const children = new URL('children/', import.meta.url)
 
 describe('worker threads', () => {
   it('reads a ring in a worker, and survives its end with everything open', async () => {
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < 30; round++) {
       const writer = createWriter()
       const worker = new Worker(new URL('worker-reader.mjs', children), {
         workerData: await serve(writer),
