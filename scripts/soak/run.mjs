@@ -1,0 +1,40 @@
+// The long runs: node scripts/soak/run.mjs NAME [--rounds N | --minutes N | --seeds N]
+// What each shows and how long it takes stands in docs/testing.md. The last line is the count.
+import { parseArgs } from 'node:util'
+import { Tally } from './lib/tally.mjs'
+import { fuzz } from './runs/fuzz.mjs'
+import { hostile } from './runs/hostile.mjs'
+import { kill } from './runs/kill.mjs'
+import { records } from './runs/records.mjs'
+import { restart } from './runs/restart.mjs'
+import { sanitizers } from './runs/sanitizers.mjs'
+import { stress } from './runs/stress.mjs'
+
+const RUNS = {
+  'ring-stress': stress,
+  'ring-kill': kill,
+  'ring-restart': restart,
+  'ring-hostile': hostile,
+  'ring-sanitizers': sanitizers,
+  'ring-fuzz': fuzz,
+  'ring-records': records,
+}
+
+const option = { type: 'string' }
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: option, minutes: option, seeds: option },
+})
+const run = RUNS[positionals[0]]
+const limits = Object.fromEntries(
+  Object.entries(values).map(([name, text]) => [name, Number(text)]),
+)
+if (run === undefined || Object.values(limits).some((limit) => !(limit > 0))) {
+  process.stderr.write(
+    `usage: run.mjs ${Object.keys(RUNS).join('|')} [--rounds N | --minutes N | --seeds N]\n`,
+  )
+  process.exit(2)
+}
+const tally = new Tally()
+await run(tally, limits)
+tally.end()
