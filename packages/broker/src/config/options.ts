@@ -106,6 +106,19 @@ export const OPTIONS = {
     fallback: 'next',
     published: 'first',
   }),
+  laneOrder: choice(['round-robin', 'affinity'], {
+    group: PACKING,
+    about:
+      'Which ready lane a consumer is served from: the next in the round, or the one it was served from last, which saves an engine a change of shape (S15).',
+    fallback: 'round-robin',
+  }),
+  affinityRun: integer({
+    group: PACKING,
+    about: 'Most batches in a row from one lane under laneOrder affinity (S15).',
+    min: 1,
+    max: 1_000_000,
+    fallback: 16,
+  }),
   channelDepth: integer({
     group: PACKING,
     about: 'Batches that stand ready for one consumer beside the one it works on.',

@@ -47,6 +47,9 @@ export class Consumer {
   items = 0
   shapeSwitches = 0
   lastPaddedLength = 0
+  /** Key of the lane whose run it is in, or -1, and the batches of that run (S15). */
+  lane = -1
+  laneRun = 0
 
   constructor(
     readonly id: number,

@@ -1,4 +1,4 @@
-// One dispatch step: whom to serve, with what, and what is remembered of it (S11, S12, S22).
+// One dispatch step: whom to serve, with what, and what is remembered of it (S11, S12, S15, S22).
 
 import { beginCleanups } from './cleanup.js'
 import { beginDispatching, type Consumer, refresh, waitAnew } from './consumers.js'
@@ -35,7 +35,7 @@ function nextService(state: State): Service | null {
     const row = inLine(cls).top()
     if (row < 0) continue
     if (best !== null && !isServedBefore(cls, row, best, inLine(best).top())) continue
-    const found = choose(state, cls, areLanesAllowed(state, cls))
+    const found = choose(state, cls, areLanesAllowed(state, cls), state.consumerRows[row]!)
     if (found === null) continue
     best = cls
     choice = found
@@ -59,7 +59,7 @@ function serve(state: State, { consumer, choice }: Service): void {
   waitAnew(state, consumer)
   refresh(state, consumer)
   model.aloneServedLast = choice.work === 'alone'
-  if (normal) model.cursor = choice.key
+  if (normal) noteLane(consumer, choice)
   model.cleanup.idleSince = -1
   countBatch(state, consumer, packing, inCleanup)
   state.effects.push({
@@ -80,6 +80,20 @@ function serve(state: State, { consumer, choice }: Service): void {
     normal,
     attempt: highestDeliveries(state, packing) + 1,
   })
+}
+
+/**
+ * The round goes on from the lane where the last run began. A batch that affinity kept at its lane
+ * does not move it: else the next consumer would be sent to that lane too, and the others starve.
+ */
+function noteLane(consumer: Consumer, { key, kept }: Choice): void {
+  if (kept) {
+    consumer.laneRun++
+    return
+  }
+  consumer.lane = key
+  consumer.laneRun = 1
+  consumer.model.cursor = key
 }
 
 function countBatch(state: State, consumer: Consumer, packing: Packing, inCleanup: boolean): void {

@@ -1,9 +1,10 @@
 // What is ready for a contract class: reclaimed work, over-budget items, lanes, the tail
-// (S4, S5, S12, S13, S30).
+// (S4, S5, S12, S13, S15, S30).
 //
 // Questions only; nothing here changes the state. Each answer is a handful of look-ups in ordered
 // sets, whatever the number of lanes, items or consumers (S14).
 
+import type { Consumer } from './consumers.js'
 import type { ContractClass } from './contracts.js'
 import type { Heap } from './heap.js'
 import type { Model } from './models.js'
@@ -16,18 +17,29 @@ export interface Choice {
   readonly work: Work
   /** Key of the shape to begin with. */
   readonly key: number
+  /** By affinity the consumer stays at its lane (S15). */
+  readonly kept?: boolean
 }
 
-/** The work to do next for this class, in the order of S12, or null. */
-export function choose(state: State, cls: ContractClass, lanesAllowed = true): Choice | null {
+/**
+ * The work to do next for this class, in the order of S12, or null. `consumer` is the member that
+ * would get it; whether there is work does not depend on it.
+ */
+export function choose(
+  state: State,
+  cls: ContractClass,
+  lanesAllowed: boolean,
+  consumer: Consumer | null,
+): Choice | null {
   const { model } = cls
   const reclaimed = reclaimedFor(state, cls)
   if (reclaimed >= 0) return { work: 'reclaimed', key: reclaimed }
   const alone = overBudgetFor(cls, model.queued)
-  const lane = lanesAllowed ? laneFor(state, cls) : -1
+  const kept = lanesAllowed && consumer !== null ? keptLane(state, consumer) : -1
+  const lane = kept < 0 && lanesAllowed ? laneFor(state, cls) : kept
   // Over-budget items and lanes take turns: neither may block the other (S5).
   if (alone >= 0 && (lane < 0 || !model.aloneServedLast)) return { work: 'alone', key: alone }
-  if (lane >= 0) return { work: 'lane', key: lane }
+  if (lane >= 0) return { work: 'lane', key: lane, kept: kept >= 0 }
   const tail = model.cleanup.active ? longestFor(state, cls, model.queued) : -1
   return tail < 0 ? null : { work: 'cleanup', key: tail }
 }
@@ -68,6 +80,13 @@ function laneFor(state: State, cls: ContractClass): number {
   return shortest <= inputKey ? shortest : -1
 }
 
+/** The lane that affinity keeps the consumer at, or -1 (S15). */
+function keptLane(state: State, { cls, lane, laneRun }: Consumer): number {
+  const { laneOrder, affinityRun } = state.config
+  if (laneOrder !== 'affinity' || lane < 0 || laneRun >= affinityRun) return -1
+  return cls.ready.has(lane) && !isBetterElsewhere(state, cls, lane, true) ? lane : -1
+}
+
 /** Round-robin: the first after the lane served last, then from the shortest (S13). */
 function nextInRound(ready: OrderedSet, cursor: number): number {
   const after = ready.next(cursor + 1)
@@ -104,7 +123,8 @@ function isBetterElsewhere(
 export function isAnythingReady(state: State, model: Model): boolean {
   const { serve } = state.config
   for (const cls of model.classes) {
-    if (choose(state, cls, serve === 'next' || cls === firstInLine(model)) !== null) return true
+    const lanesAllowed = serve === 'next' || cls === firstInLine(model)
+    if (choose(state, cls, lanesAllowed, null) !== null) return true
   }
   return false
 }

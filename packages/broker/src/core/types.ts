@@ -33,6 +33,8 @@ export interface CoreConfig {
   readonly readyRule: 'full-batch' | 'batch-size' // S13
   readonly serve: 'next' | 'first' // S11; 'first' is the plain behaviour
   readonly channelDepth: number // 2
+  readonly laneOrder: 'round-robin' | 'affinity' // S15
+  readonly affinityRun: number // 16: most batches of one lane in a row (S15)
   readonly activationThreshold: number | null // null: S2's default
   readonly releaseThreshold: number | null // tokens; null: S7's default
   readonly gateOpensOn: 'any' | 'threshold' // 'threshold' is the plain behaviour

@@ -20,6 +20,8 @@ export function config(over: Partial<CoreConfig> = {}): CoreConfig {
     readyRule: 'full-batch',
     serve: 'next',
     channelDepth: 2,
+    laneOrder: 'round-robin',
+    affinityRun: 16,
     activationThreshold: null,
     releaseThreshold: 0,
     gateOpensOn: 'any',

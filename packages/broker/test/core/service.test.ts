@@ -3,6 +3,7 @@
 import { expect, it } from 'vitest'
 import { CONTRACT_CLASSES_MAX } from '../../src/core/contracts.js'
 import { Core } from '../../src/core/core.js'
+import type { CoreConfig } from '../../src/core/types.js'
 import { asPublished, Bench, block, config, contract } from './helpers.js'
 
 const consumers = (bench: Bench) => bench.sent.map((sent) => sent.consumer)
@@ -253,4 +254,55 @@ it('core: as published, a stream and its tail go through', () => {
   bench.completeAll()
   expect(bench.settled.length).toBe(200)
   expect(bench.core.counts().waiting.items).toBe(0)
+})
+
+/** Three lanes of eight full batches each for two consumers, served one batch at a time. */
+function threeLanes(over: Partial<CoreConfig>): Bench {
+  const bench = new Bench({ channelDepth: 1, ...over })
+  bench.submit([8, 16, 32].flatMap((length) => Array(512 / length).fill(length)))
+  bench.register(1)
+  bench.register(2)
+  for (let i = 0; i < 22; i++) bench.complete(bench.sent[i])
+  return bench
+}
+
+const lengthsOf = (bench: Bench, consumer: number) =>
+  bench.sent.filter((sent) => sent.consumer === consumer).map((sent) => sent.effect.paddedLength)
+
+it('S15: with affinity a consumer keeps its lane while that is ready, for affinityRun batches', () => {
+  const bench = threeLanes({ laneOrder: 'affinity', affinityRun: 4 })
+  expect(lengthsOf(bench, 1).slice(0, 12)).toEqual([8, 8, 8, 8, 32, 32, 32, 32, 16, 16, 16, 16])
+  expect(lengthsOf(bench, 2).slice(0, 12)).toEqual([16, 16, 16, 16, 8, 8, 8, 8, 32, 32, 32, 32])
+})
+
+it('S15: a lane that is not ready any more ends the run', () => {
+  const bench = threeLanes({ laneOrder: 'affinity', affinityRun: 100 })
+  expect(lengthsOf(bench, 1)).toEqual([...Array(8).fill(8), ...Array(4).fill(32)])
+  expect(lengthsOf(bench, 2)).toEqual([...Array(8).fill(16), ...Array(4).fill(32)])
+})
+
+it('S15: by default the round goes on with each batch', () => {
+  const bench = threeLanes({})
+  expect(bench.sent.slice(0, 6).map((sent) => sent.effect.paddedLength)).toEqual([
+    8, 16, 32, 8, 16, 32,
+  ])
+})
+
+it('S15: affinity changes shapes less often than the round', () => {
+  const switches = (over: Partial<CoreConfig>) =>
+    threeLanes(over)
+      .core.counts()
+      .consumers.reduce((sum, consumer) => sum + consumer.shapeSwitches, 0)
+  expect(switches({ laneOrder: 'affinity' })).toBeLessThan(switches({}) / 4)
+})
+
+it('S15: the batches of a run do not send the next consumer to its lane', () => {
+  const bench = new Bench({ channelDepth: 1, laneOrder: 'affinity', affinityRun: 4 })
+  bench.submit([8, 16, 32].flatMap((length) => Array(512 / length).fill(length)))
+  bench.register(1)
+  bench.register(2)
+  for (let i = 0; i < 7; i++) bench.complete(bench.sent.filter((sent) => sent.consumer === 1)[i])
+  // Consumer 2 still works on its first batch, of length 16: consumer 1 goes on to 32.
+  expect(lengthsOf(bench, 2)).toEqual([16])
+  expect(lengthsOf(bench, 1)).toEqual([8, 8, 8, 8, 32, 32, 32, 32])
 })

@@ -55,6 +55,8 @@ export class Simulation {
       maxUnreadResultBytes: random.pick([1000, 1_000_000]),
       cleanupIdleMs: random.pick([0, 1, 50]),
       cleanupMerge: random.chance(0.8),
+      laneOrder: random.chance(0.3) ? 'affinity' : 'round-robin',
+      affinityRun: random.pick([1, 2, 16]),
       channelDepth: random.int(1, 3),
       leaseTimeoutMs: random.pick([300, 3000]),
       leaseMaxMs: random.pick([1000, 60_000]),
