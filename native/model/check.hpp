@@ -65,7 +65,12 @@ inline Config with_views(Config config) {
 }
 
 inline Config polling(Config config) {
-  config.wakeups = false;
+  config.sleep = Sleep::Never;
+  return config;
+}
+
+inline Config on_futex(Config config) {
+  config.sleep = Sleep::OnFutex;
   return config;
 }
 

@@ -30,6 +30,7 @@ struct Orders {
   Order look_at_length = Order::Relaxed;
   Order waiting_load = Order::SeqCst;
   Order waiting_exchange = Order::SeqCst;
+  Order data_wakes_add = Order::Release;
   Order space_waits_add = Order::Relaxed;
   Order space_waiting_store = Order::SeqCst;
   Order space_recheck = Order::SeqCst;
@@ -44,6 +45,7 @@ struct Orders {
   Order look_again_stamp = Order::SeqCst;
   Order waiting_set = Order::SeqCst;
   Order waiting_clear = Order::Relaxed;
+  Order data_wakes_load = Order::Relaxed;
   Order taken_position_store = Order::Release;
   Order read_position_store = Order::SeqCst;
   Order space_waiting_load = Order::SeqCst;
@@ -64,6 +66,8 @@ struct Protocol {
   bool head_before_tail = true;
   bool signed_difference = true;
   bool look_again_after_waiting = true;
+  bool futex_word_before_look = true;  // false: loaded just before the sleep
+  bool futex_word_changes = true;
   // After a wake-up without progress a waiting writer arms again, with a new number.
   bool rearm_after_idle_wakeup = true;
 };
@@ -94,6 +98,9 @@ struct WriterScript {
   bool operator==(const WriterScript&) const = default;
 };
 
+// How the reader waits. When it polls nobody signals, which leaves room for a bigger ring.
+enum class Sleep { OnPipe, OnFutex, Never };
+
 enum class ReaderKind { Honest, Liar, None };
 
 struct Config {
@@ -103,8 +110,7 @@ struct Config {
   std::vector<WriterScript> writers;
   ReaderKind reader = ReaderKind::Honest;
   int hold_max = 1;  // records that the reader holds at once and releases in any order
-  // false: the reader polls and nobody sleeps or signals, which leaves room for a bigger ring.
-  bool wakeups = true;
+  Sleep sleep = Sleep::OnPipe;
   int lies_max = 2;
   bool reader_may_die = false;
   bool broker_may_die = false;

@@ -47,6 +47,8 @@ enum Location : std::uint8_t {
   kReadPosition,
   kTakenPosition,
   kWaiting,
+  kDataWakes,
+  kFutexLock,  // of the kernel: who takes it sees what was done under it before
   kStamp,
   kLength = kStamp + kLinesMax,
   kLocations = kLength + kLinesMax,

@@ -87,6 +87,30 @@ TEST(ModelMutant, SleepingWithoutASecondLookLosesAWakeUp) {
   expect_caught("no second look", config, {"cannot finish"});
 }
 
+TEST(ModelMutant, AFutexWordLoadedAfterTheLastLookLosesAWakeUp) {
+  Config config = on_futex(ring({{put(1)}}));
+  config.protocol.futex_word_before_look = false;
+  expect_caught("futex word loaded last", config, {"cannot finish"});
+}
+
+TEST(ModelMutant, AFutexWordThatDoesNotChangeLosesAWakeUp) {
+  Config config = on_futex(ring({{put(1)}}));
+  config.protocol.futex_word_changes = false;
+  expect_caught("futex word never changed", config, {"cannot finish"});
+}
+
+TEST(ModelMutant, AFutexSleepNeedsTheSameFourFullOrders) {
+  for (Order Orders::*access : {&Orders::waiting_set, &Orders::look_again_stamp, &Orders::settle,
+                                &Orders::waiting_load}) {
+    Config config = with_views(on_futex(ring({{put(1)}})));
+    const bool store = access == &Orders::waiting_set;
+    config.protocol.orders.*access = access == &Orders::settle ? Order::AcqRel
+                                     : store                   ? Order::Release
+                                                               : Order::Acquire;
+    expect_caught("futex, one access weaker", config, {"cannot finish"});
+  }
+}
+
 // The reader may see a new wait after the release that the waiting writer has counted already. It
 // answers that wait, and never again.
 TEST(ModelMutant, AnIdleWakeUpThatIsNotArmedAgainLosesTheNextOne) {

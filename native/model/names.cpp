@@ -21,6 +21,8 @@ std::string name_of_location(Location location) {
     case kReadPosition: return "read_position";
     case kTakenPosition: return "taken_position";
     case kWaiting: return "waiting";
+    case kDataWakes: return "data_wakes";
+    case kFutexLock: return "the futex's lock";
     default: break;
   }
   const bool stamp = location < kLength;

@@ -68,7 +68,7 @@ const Source kWriter{
         {"void RingWriter::wake_reader(", "reader_->waiting.load(", {kOrders.waiting_load}},
         {"void RingWriter::wake_reader(", "reader_->waiting.exchange(", {kOrders.waiting_exchange}},
         // The futex word only has to differ from what the reader saw before it announced itself.
-        {"void RingWriter::wake_reader(", "writer_->data_wakes.fetch_add(", {Order::Release}},
+        {"void RingWriter::wake_reader(", "writer_->data_wakes.fetch_add(", {kOrders.data_wakes_add}},
         {"bool RingWriter::arm_space(", "space_waits_.fetch_add(", {kOrders.space_waits_add}},
         {"bool RingWriter::arm_space(", "writer_->space_waiting.store(",
          {kOrders.space_waiting_store}},
@@ -109,7 +109,7 @@ const Source kReader{
         {"RingReader::Found RingReader::look_before_sleep(", "reader_->waiting.store(",
          {kOrders.waiting_clear}},
         // A sleep on the futex is announced, looked over once more and taken back as one on the pipe.
-        {"bool RingReader::wait(", "writer_->data_wakes.load(", {Order::Relaxed}},
+        {"bool RingReader::wait(", "writer_->data_wakes.load(", {kOrders.data_wakes_load}},
         {"bool RingReader::wait(", "reader_->waiting.store(", {kOrders.waiting_set}},
         {"bool RingReader::wait(", "reader_->waiting.store(", {kOrders.waiting_clear}},
         {"void RingReader::publish_taken(", "reader_->taken_position.store(",
@@ -128,7 +128,7 @@ const std::vector<Access> kReaderCalls{
     {"NextResult RingReader::next(", "= look(", {kOrders.look_stamp}},
     {"NextResult RingReader::next(", "look_before_sleep(", {}},
     {"bool RingReader::wait(", "look(", {kOrders.look_stamp}},
-    {"bool RingReader::wait(", "writer_->data_wakes.load(", {Order::Relaxed}},
+    {"bool RingReader::wait(", "writer_->data_wakes.load(", {kOrders.data_wakes_load}},
     {"bool RingReader::wait(", "reader_->waiting.store(", {kOrders.waiting_set}},
     {"bool RingReader::wait(", "look(", {kOrders.look_again_stamp}},
     {"bool RingReader::wait(", "futex_wait(", {}},

@@ -75,6 +75,20 @@ TEST(ModelProtocol, NoWakeUpOfTheReaderIsLost) {
   expect_passes_in_both_modes("one writer wakes the reader", ring({{put(2) + put(1) + put(2)}}, 5));
 }
 
+TEST(ModelProtocol, NoWakeUpOfAReaderOnTheFutexIsLost) {
+  expect_passes_in_both_modes("one writer wakes the futex", on_futex(ring({{put(2) + put(1)}})));
+  expect_passes_in_both_modes("one writer wakes the futex, gap alone",
+                              on_futex(ring({{put(1) + put(3)}}, 6)));
+  Config config = on_futex(ring({{put(1)}, {put(1)}}));
+  expect_passes("two writers wake the futex", config);
+  config.writers = {{put(2)}, {put(2)}};
+  config.start = 5;
+  expect_passes("two writers wake the futex, gap", config);
+  config.writers = {{put(1) + put(1)}};
+  config.broker_may_die = true;
+  expect_passes_in_both_modes("the broker dies, futex", config);
+}
+
 TEST(ModelProtocol, NoWakeUpOfAWaitingWriterIsLost) {
   Config config = ring({{put(2) + put(2) + put(1), WhenFull::Wait}});
   expect_passes_in_both_modes("the writer waits for space", config);

@@ -14,24 +14,9 @@ bool ReaderStep::run() {
       return decide();
     case At::Look:
       look(load(stamp_at(me_.position), orders().look_stamp));
-      if (me_.found == Stamp::Nothing) {
-        if (config().wakeups) me_.at = At::WaitingSet;
-        else found_nothing();
-      }
-      return true;
-    case At::WaitingSet:
-      store(kWaiting, 1, orders().waiting_set);
-      if (protocol().look_again_after_waiting) me_.at = At::LookAgain;
+      if (me_.found != Stamp::Nothing) me_.at = At::Header;
+      else if (config().sleep != Sleep::Never) me_.at = At::WaitingSet;
       else found_nothing();
-      return true;
-    case At::LookAgain:
-      look(load(stamp_at(me_.position), orders().look_again_stamp));
-      if (me_.found == Stamp::Nothing) found_nothing();
-      else me_.at = At::WaitingClear;
-      return true;
-    case At::WaitingClear:
-      store(kWaiting, 0, orders().waiting_clear);
-      me_.at = At::Header;
       return true;
     case At::Header:
       copy_header();
@@ -56,18 +41,84 @@ bool ReaderStep::run() {
       state_.shared.space_pipe = 1;
       go_on();
       return true;
-    case At::Done:
+    default:
+      return run_sleep();
+  }
+}
+
+// look_before_sleep() and wait(): without a deadline, so that a lost wake-up can't heal itself.
+bool ReaderStep::run_sleep() {
+  const Location stamp = stamp_at(me_.position);
+  switch (me_.at) {
+    case At::WaitingSet:
+      store(kWaiting, kWaitsOnPipe, orders().waiting_set);
+      if (protocol().look_again_after_waiting) me_.at = At::LookAgain;
+      else found_nothing();
+      return true;
+    case At::LookAgain:
+      look(load(stamp, orders().look_again_stamp));
+      if (me_.found == Stamp::Nothing) found_nothing();
+      else me_.at = At::WaitingClear;
+      return true;
+    case At::WaitingClear:
+      store(kWaiting, kAwake, orders().waiting_clear);
+      if (me_.in_wait) wake_up();
+      else me_.at = At::Header;
+      return true;
+    case At::SpinLook:
+      look(load(stamp, orders().look_stamp));
+      if (me_.found != Stamp::Nothing) wake_up();
+      else me_.at = protocol().futex_word_before_look ? At::DataWakesLoad : At::FutexWaitingSet;
+      return true;
+    case At::DataWakesLoad:
+      me_.data_wakes = load(kDataWakes, orders().data_wakes_load);
+      me_.at = protocol().futex_word_before_look ? At::FutexWaitingSet : At::FutexWait;
+      return true;
+    case At::FutexWaitingSet:
+      store(kWaiting, kWaitsOnFutex, orders().waiting_set);
+      me_.at = At::FutexLookAgain;
+      return true;
+    case At::FutexLookAgain:
+      look(load(stamp, orders().look_again_stamp));
+      if (me_.found != Stamp::Nothing) me_.at = At::WokenLook;
+      else me_.at = protocol().futex_word_before_look ? At::FutexWait : At::DataWakesLoad;
+      me_.found = Stamp::Nothing;
+      return true;
+    case At::FutexWait:
+      // The kernel compares under its lock; what it reads is no newer than that lock makes it.
+      exchange(kFutexLock, 0, Order::AcqRel);
+      me_.at = load(kDataWakes, Order::Relaxed) == me_.data_wakes ? At::FutexAsleep : At::WokenLook;
+      me_.data_wakes = 0;
+      return true;
+    case At::FutexAsleep:
+      // Who sleeps here has a deadline in truth, after which it finds the broker gone.
+      if (!state_.shared.broker_dead) return false;
+      me_.at = At::WokenLook;
+      note("the deadline");
+      return true;
+    case At::WokenLook:
+      look(load(stamp, orders().look_stamp));
+      me_.at = me_.found != Stamp::Nothing ? At::WaitingClear : At::WaitingSet;
+      return true;
+    default:
       return false;
   }
-  return false;
+}
+
+// wait() answers true.
+void ReaderStep::wake_up() {
+  me_.in_wait = me_.idle = false;
+  me_.found = Stamp::Nothing;
+  me_.at = At::Decide;
 }
 
 // What the consumer does between two calls: look for the next record, release one that it holds, in
-// any order, or wake up.
+// any order, or sleep and wake up.
 bool ReaderStep::decide() {
   constexpr int kNext = -1;
   constexpr int kWake = -2;
-  std::array<int, kHeldMax + 2> options{};
+  constexpr int kWait = -3;
+  std::array<int, kHeldMax + 3> options{};
   int count = 0;
   int active = 0;
   for (int at = 0; at < me_.held_count; at++) {
@@ -75,24 +126,29 @@ bool ReaderStep::decide() {
     active++;
     options[count++] = at;
   }
+  const bool readable = state_.shared.data_pipe != 0 && config().sleep == Sleep::OnPipe;
   if (!me_.idle && active < config().hold_max) options[count++] = kNext;
-  if (me_.idle && (state_.shared.data_pipe != 0 || state_.shared.broker_dead || !config().wakeups)) options[count++] = kWake;
+  if (me_.idle && (readable || state_.shared.broker_dead || config().sleep == Sleep::Never)) {
+    options[count++] = kWake;
+  }
+  // A thread that sleeps with records in hand could starve the writer: its own fault.
+  if (me_.idle && config().sleep == Sleep::OnFutex && active == 0) options[count++] = kWait;
   if (count == 0) return false;
   const int option = options[choice_.pick(count)];
   if (option >= 0) {
     release(option);
     return true;
   }
-  if (option == kWake) {
-    me_.end_of_file = state_.shared.broker_dead && state_.shared.data_pipe == 0;
-    note(me_.end_of_file ? "woken by the end of the file" : "woken, pipe drained");
-    if (me_.end_of_file) state_.memory.see_all(thread_);
-    state_.shared.data_pipe = 0;
-    me_.idle = false;
-  } else {
-    note("next()");
-  }
-  me_.at = At::Look;
+  me_.at = option == kWait ? At::SpinLook : At::Look;
+  if (option == kNext) note("next()");
+  if (option == kWait) note("wait()");
+  me_.in_wait = option == kWait;
+  if (option != kWake) return true;
+  me_.end_of_file = state_.shared.broker_dead && !readable;
+  note(me_.end_of_file ? "woken by the end of the file" : "woken, pipe drained");
+  if (me_.end_of_file) state_.memory.see_all(thread_);
+  state_.shared.data_pipe = 0;
+  me_.idle = false;
   return true;
 }
 
@@ -102,7 +158,6 @@ void ReaderStep::look(Value seen) {
     if (seen == word(me_.position, stamp)) me_.found = stamp;
   }
   if (me_.found == Stamp::Nothing) return;
-  me_.at = At::Header;
   if (state_.ghost.stamp[line_of(me_.position)] != stamp_word(me_.position, me_.found)) {
     fail(Violation::NotSettled);
   }
@@ -111,6 +166,7 @@ void ReaderStep::look(Value seen) {
 void ReaderStep::found_nothing() {
   note("nothing yet");
   me_.idle = true;
+  me_.in_wait = false;
   me_.at = At::Decide;
   if (!me_.end_of_file) return;
   const Value stamp = state_.ghost.stamp[line_of(me_.position)];

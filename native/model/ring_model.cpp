@@ -134,8 +134,9 @@ bool RingModel::finished(const State& state) const {
   }
   const Reader& reader = state.reader;
   if (reader.at == ReaderAt::Done) return true;
-  return !state.shared.broker_dead && reader.at == ReaderAt::Decide && reader.idle &&
-         reader.held_count == 0 && reader.position == state.memory.newest(kTail);
+  const bool asleep = reader.at == ReaderAt::FutexAsleep ||
+                      (reader.at == ReaderAt::Decide && reader.idle);
+  return !state.shared.broker_dead && asleep && reader.held_count == 0 && reader.position == state.memory.newest(kTail);
 }
 
 namespace {

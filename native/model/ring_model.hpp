@@ -42,7 +42,7 @@ enum class WriterAt : std::uint8_t {
   CommittedRecheck, RaiseLoad, RaiseExchange, HeadReload, FullRecheck, TailExchange, GapExchange,
   GapLength, GapStamp, RecordLength, BusyStamp, Settle, AdvanceCommitted, AdvanceTail,
   AdvanceStamp, AdvanceLength, AdvanceRecheck, AdvanceExchange, WaitingLoad, WaitingExchange,
-  DataSignal, SpaceNumber, SpaceWaitingStore, SpaceRecheck, Disarm, Asleep, SpaceMoved, TakenLoad,
+  DataSignal, DataWakesAdd, FutexWake, SpaceNumber, SpaceWaitingStore, SpaceRecheck, Disarm, Asleep, SpaceMoved, TakenLoad,
   TakenPoisonedLoad, TakenPositionLoad, PoisonedStore, ClosedStore, Done,
 };
 
@@ -72,8 +72,12 @@ struct Writer {
 
 enum class ReaderAt : std::uint8_t {
   Decide, Look, WaitingSet, LookAgain, WaitingClear, Header, TakenStore, ReadPositionStore,
-  SpaceWaitingLoad, SpaceSignal, Done,
+  SpaceWaitingLoad, SpaceSignal, SpinLook, DataWakesLoad, FutexWaitingSet, FutexLookAgain, FutexWait,
+  FutexAsleep, WokenLook, Done,
 };
+
+// What the reader says in `waiting`.
+enum Waiting : Value { kAwake = 0, kWaitsOnPipe = 1, kWaitsOnFutex = 2 };
 
 struct Held {
   Value position = 0;
@@ -86,10 +90,12 @@ struct Reader {
   ReaderAt at = ReaderAt::Decide;
   bool idle = false;         // next() found nothing; wait for a byte in the pipe
   bool end_of_file = false;  // the broker is dead and the pipe is empty
+  bool in_wait = false;      // inside wait(), whose caller then calls next()
   bool in_next = false;      // a gap is being given back inside next()
   Stamp found = Stamp::Nothing;
   Value position = 0, taken_position = 0, publish_taken = 0, publish_read = 0;
   Value signalled = 0, wait = 0;
+  Value data_wakes = 0;
   std::uint8_t held_count = 0;
   std::array<Held, kHeldMax> held{};
 };

@@ -113,7 +113,9 @@ class ReaderStep : public Step {
   bool run();
 
  private:
+  bool run_sleep();
   bool decide();
+  void wake_up();
   void look(Value word);
   void found_nothing();
   void copy_header();

@@ -187,19 +187,33 @@ void WriterStep::return_from_advance() {
 void WriterStep::wake(After after) {
   me_.after_wake = after;
   // A liar's flag costs signals and decides nothing.
-  if (config().reader == ReaderKind::Honest && config().wakeups) me_.at = At::WaitingLoad;
+  if (config().reader == ReaderKind::Honest && config().sleep != Sleep::Never) me_.at = At::WaitingLoad;
   else return_from_wake();
 }
 
 bool WriterStep::run_wake() {
   switch (me_.at) {
     case At::WaitingLoad:
-      if (load(kWaiting, orders().waiting_load) == 0) return_from_wake();
+      if (load(kWaiting, orders().waiting_load) == kAwake) return_from_wake();
       else me_.at = At::WaitingExchange;
       return true;
-    case At::WaitingExchange:
-      if (exchange(kWaiting, 0, orders().waiting_exchange) == 0) return_from_wake();
-      else me_.at = At::DataSignal;
+    case At::WaitingExchange: {
+      const Value sleeps = exchange(kWaiting, kAwake, orders().waiting_exchange);
+      if (sleeps == kAwake) return_from_wake();
+      else if (sleeps == kWaitsOnPipe) me_.at = At::DataSignal;
+      else me_.at = protocol().futex_word_changes ? At::DataWakesAdd : At::FutexWake;
+      return true;
+    }
+    case At::DataWakesAdd:
+      exchange(kDataWakes, static_cast<Value>(state_.memory.newest(kDataWakes) + 1),
+               orders().data_wakes_add);
+      me_.at = At::FutexWake;
+      return true;
+    case At::FutexWake:
+      exchange(kFutexLock, 0, Order::AcqRel);
+      note("wake who sleeps");
+      if (state_.reader.at == ReaderAt::FutexAsleep) state_.reader.at = ReaderAt::WokenLook;
+      return_from_wake();
       return true;
     case At::DataSignal:
       note("signal data");
