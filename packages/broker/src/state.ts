@@ -1,5 +1,6 @@
 // GET /v1/state: everything a status page, a command or a run's final report needs. The types are
 // public; the numbers come from the core's counts, the shell's statistics and the consumers.
+import type { RingState } from './channels/channel.js'
 import type { CoreCounts } from './core/types.js'
 import type { Consumer } from './engine.js'
 import type { RatioHistogram } from './metrics/ratio-histogram.js'
@@ -24,16 +25,7 @@ export interface ConsumerState {
   readonly transport: 'ring' | 'socket'
   /** Why this transport, in words. */
   readonly transportReason: string
-  readonly ring: {
-    readonly capacityBytes: number
-    readonly usedBytes: number
-    readonly pages: 'huge' | 'transparent' | 'base'
-    readonly pageSizeBytes: number
-    readonly pagesReason: string
-    readonly tailGapBytes: number
-    readonly claimRetries: number
-    readonly fulls: number
-  } | null
+  readonly ring: RingState | null
   /** Batches that took the socket although there is a ring. */
   readonly viaSocket: number
   readonly pid: number

@@ -13,15 +13,33 @@ export interface BatchSpace {
 }
 
 export interface RingState {
+  /** As lines about crashes name it. */
+  readonly id: string
   readonly capacityBytes: number
   readonly usedBytes: number
   readonly pages: 'huge' | 'transparent' | 'base'
   readonly pageSizeBytes: number
   readonly pagesReason: string
+  /**
+   * Bytes since the ring was made, as decimal text: they pass 2^53. All before `claimed` is claimed,
+   * all before `committed` settled; `taken` and `read` are what the consumer says, checked.
+   */
+  readonly positions: {
+    readonly claimed: string
+    readonly committed: string
+    readonly taken: string
+    readonly read: string
+  }
+  /** The consumer wrote an impossible position: nothing more is claimed. */
+  readonly poisoned: boolean
   /** Counters since the ring was made. */
   readonly tailGapBytes: number
+  readonly claims: number
   readonly claimRetries: number
   readonly fulls: number
+  readonly pads: number
+  readonly aborts: number
+  readonly wakeups: number
 }
 
 export interface Channel {

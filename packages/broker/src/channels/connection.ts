@@ -20,11 +20,13 @@ import {
 } from '@fabric/protocol'
 import {
   type PeerCredentials,
+  type PeerWatch,
   peerCredentials,
   RingError,
   type RingWriter,
   ringSupport,
   sendDescriptors,
+  watchPeer,
 } from '@fabric/shm-ring'
 import type { Logger } from 'pino'
 import type { Contract, DeathCause } from '../core/types.js'
@@ -93,6 +95,7 @@ export class Connection {
   readonly #reader = new FrameReader(false)
   readonly #helloTimer: NodeJS.Timeout
   #credentials: PeerCredentials | null = null
+  #peer: PeerWatch | null = null
   #consumer: number | null = null
   #channel: Channel | null = null
   #ring: RingWriter | null = null
@@ -116,6 +119,8 @@ export class Connection {
     this.#guarded(() => {
       this.#credentials = credentialsOf(socket)
       host.admit(this.#credentials)
+      if (ringSupport().supported)
+        this.#peer = watchPeer(descriptorOf(socket), () => this.#peerExited(-1))
     })
   }
 
@@ -264,6 +269,22 @@ export class Connection {
     }
   }
 
+  /**
+   * The process has ended. Mostly the socket ends with it; but a child that it forked without exec
+   * holds the socket open and will never speak. What the dead has sent is read first, and that was
+   * all when a whole turn of the loop brought nothing more.
+   */
+  #peerExited(bytesSeen: number): void {
+    if (this.#closed) return
+    const { bytesRead } = this.socket
+    if (bytesRead !== bytesSeen) {
+      setImmediate(() => this.#peerExited(bytesRead))
+      return
+    }
+    this.#end('connection_closed')
+    this.socket.destroy()
+  }
+
   /** Whoever sends an error closes after it. */
   #peerFailed(error: FabricError): void {
     this.host.log.warn({ error: error.toBody() }, 'a consumer reports an error')
@@ -275,6 +296,7 @@ export class Connection {
     if (this.#closed) return
     this.#closed = true
     clearTimeout(this.#helloTimer)
+    this.#peer?.close()
     // First, so that the ring's last numbers can still be read.
     this.host.gone(this, this.#consumer, cause)
     if (this.#channel !== null) this.#channel.close()

@@ -38,17 +38,29 @@ export class RingChannel implements Channel {
 
   ring(): RingState | null {
     if (this.#closed) return null
-    const { capacityBytes, pages, pageSizeBytes, pagesReason } = this.writer
+    const { id, capacityBytes, pages, pageSizeBytes, pagesReason } = this.writer
     const stat = this.writer.stat()
     return {
+      id,
       capacityBytes,
       usedBytes: stat.usedBytes,
       pages,
       pageSizeBytes,
       pagesReason,
+      positions: {
+        claimed: stat.claimedPosition,
+        committed: stat.committedPosition,
+        taken: stat.takenPosition,
+        read: stat.readPosition,
+      },
+      poisoned: stat.poisoned,
       tailGapBytes: stat.gapBytes,
+      claims: stat.claims,
       claimRetries: stat.claimRetries,
       fulls: stat.fulls,
+      pads: stat.pads,
+      aborts: stat.aborts,
+      wakeups: stat.wakeups,
     }
   }
 

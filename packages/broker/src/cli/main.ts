@@ -6,6 +6,7 @@ import type { Option } from '../config/option.js'
 import { environmentOf, flagOf, OPTION_NAMES, OPTIONS } from '../config/options.js'
 import { configSchema, defaultInWords } from '../config/reference.js'
 import { VERSION } from '../version.js'
+import { ringStat } from './ring-stat.js'
 import { serve } from './serve.js'
 import { status } from './status.js'
 
@@ -36,6 +37,14 @@ function program(): Command {
     .option('--broker <url>', 'where it listens', 'http://127.0.0.1:7410')
     .option('--json', 'print the state as JSON')
     .action((flags: { broker: string; json?: boolean }) => status(flags))
+  root
+    .command('ring')
+    .description('about the shared-memory rings')
+    .command('stat')
+    .description('show positions, use, gaps, claims and peer of each ring of a running broker')
+    .option('--broker <url>', 'where it listens', 'http://127.0.0.1:7410')
+    .option('--json', 'print the rings as JSON')
+    .action((flags: { broker: string; json?: boolean }) => ringStat(flags))
   root
     .command('config')
     .description('about the configuration file')

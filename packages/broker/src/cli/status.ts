@@ -1,6 +1,6 @@
 // `fabric-broker status`: the state of a running broker as a readable table.
-import { FabricError } from '@fabric/protocol'
 import type { BrokerState, ConsumerState } from '../state.js'
+import { fetchState, inBytes, table } from './ask.js'
 
 export async function status(flags: { broker: string; json?: boolean }): Promise<void> {
   const state = await fetchState(flags.broker)
@@ -9,20 +9,10 @@ export async function status(flags: { broker: string; json?: boolean }): Promise
   )
 }
 
-async function fetchState(broker: string): Promise<BrokerState> {
-  try {
-    const response = await fetch(new URL('/v1/state', broker))
-    return (await response.json()) as BrokerState
-  } catch (cause) {
-    throw new FabricError('FABRIC_BROKER_UNREACHABLE', `no broker answers at ${broker}`, { cause })
-  }
-}
-
 const NUMBERS = new Intl.NumberFormat('en-US')
 const number = (value: number) => NUMBERS.format(value)
 const percent = (share: number | null) => (share === null ? '-' : `${(100 * share).toFixed(1)} %`)
 const fill = (value: number | null) => (value === null ? '-' : value.toFixed(3))
-const MiB = 2 ** 20
 
 export function renderState(state: BrokerState): string {
   const { gate, items, batches, cleanup, assembly } = state
@@ -78,19 +68,5 @@ function consumerTable(consumers: readonly ConsumerState[]): string[] {
 
 function transport({ transport: name, ring }: ConsumerState): string {
   if (ring === null) return name
-  const page =
-    ring.pageSizeBytes >= MiB
-      ? `${ring.pageSizeBytes / MiB} MiB`
-      : `${ring.pageSizeBytes / 1024} KiB`
-  return `${name}, ${ring.capacityBytes / MiB} MiB, ${page} pages`
-}
-
-function table(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)))
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column]))
-      .join('  ')
-      .trimEnd(),
-  )
+  return `${name}, ${inBytes(ring.capacityBytes)}, ${inBytes(ring.pageSizeBytes)} pages`
 }

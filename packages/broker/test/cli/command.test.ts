@@ -58,6 +58,47 @@ describe('fabric-broker: calls', () => {
   })
 })
 
+describe('fabric-broker ring stat', () => {
+  test('shows positions, use, gaps, claims, retries, page size and peer of a live ring', async () => {
+    const broker = await testBroker()
+    const consumer = await FakeConsumer.connect(broker.socketPath)
+    await broker.post('/v1/items', items(8))
+    consumer.take(await consumer.nextBatch())
+    const command = run('ring', 'stat', '--broker', broker.httpUrl)
+    expect((await command.exited).code).toBe(0)
+    expect(command.output).toMatch(
+      new RegExp(`^gpu0 {2}pid ${process.pid}, uid ${process.getuid!()}, ring [0-9a-f]{16}$`, 'm'),
+    )
+    expect(command.output).toMatch(/memory +4 MiB, 4 KiB pages \(huge pages are off/)
+    expect(command.output).toMatch(/used +[1-9]\d* bytes/)
+    for (const position of ['claimed', 'committed', 'taken', 'read'])
+      expect(command.output).toMatch(new RegExp(`^ +${position} +\\d+$`, 'm'))
+    expect(command.output).toMatch(/claims +1, 0 retries, 0 full, 0 aborted, 0 by socket/)
+    expect(command.output).toMatch(/gaps +0, 0 bytes/)
+  })
+
+  test('--json prints positions as text; a consumer without a ring is named with the reason', async () => {
+    const broker = await testBroker()
+    await FakeConsumer.connect(broker.socketPath, { name: 'far', transport: 'socket' })
+    const none = run('ring', 'stat', '--broker', broker.httpUrl)
+    await none.exited
+    expect(none.output).toMatch(/^far .*no ring: the consumer asked for the socket$/m)
+    await FakeConsumer.connect(broker.socketPath)
+    const command = run('ring', 'stat', '--json', '--broker', broker.httpUrl)
+    await command.exited
+    const zero = { claimed: '0', committed: '0', taken: '0', read: '0' }
+    expect(JSON.parse(command.output)).toMatchObject([
+      { peer: { name: 'gpu0' }, positions: zero, poisoned: false, pageSizeBytes: 4096 },
+    ])
+  })
+
+  test('says that no broker answers', async () => {
+    const command = run('ring', 'stat', '--broker', 'http://127.0.0.1:1')
+    expect((await command.exited).code).toBe(1)
+    expect(command.errorLines.join()).toMatch(/FABRIC_BROKER_UNREACHABLE/)
+  })
+})
+
 describe('fabric-broker serve: signals', () => {
   test('SIGTERM: refuses new items with 503, lets the batch in work end, tells readers, exits 0', async () => {
     const path = join(temporaryFolder(), 'b.sock')

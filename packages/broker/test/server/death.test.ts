@@ -1,9 +1,10 @@
 // Consumers that die or fall silent, as real processes: nothing is lost, nothing settles twice (S24
 // to S26).
+import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { items, temporaryFolder, testBroker } from '../support/broker.ts'
-import { BrokerProcess, spawnConsumer } from '../support/processes.ts'
+import { BrokerProcess, spawnConsumer, TestProcess } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
 const transports = ['ring', 'socket'] as const
@@ -48,6 +49,40 @@ describe.each(transports)('death of a consumer by %s', (transport) => {
     await sleeper.exited
     const ids = await resultIds(broker.httpUrl)
     expect([ids.length, new Set(ids).size]).toEqual([16, 16])
+  })
+})
+
+describe('a consumer that forked without exec, as Python’s multiprocessing does', () => {
+  // The child holds the socket, the pipes and the mapping of its dead parent.
+  const FORKS = `
+import os, sys
+sys.path.insert(0, sys.argv[2])
+from read_ring import Consumer
+consumer = Consumer(sys.argv[1], {"batchSize": 8, "tokens": 64, "inputLength": 64, "model": 0})
+if os.fork() == 0:
+    sys.stdin.read()
+    os._exit(0)
+via, batch = next(consumer.batches())
+print("took", flush=True)
+sys.stdin.read()
+`
+  const EXAMPLES = join(import.meta.dirname, '../../../shm-ring/examples')
+
+  test('is noticed by its pidfd when it dies, long before its lease ends', async () => {
+    const broker = await testBroker({ leaseTimeoutMs: 600_000 })
+    const parent = new TestProcess(
+      spawn('python3', ['-B', '-c', FORKS, broker.socketPath, EXAMPLES], { stdio: 'pipe' }),
+    )
+    await broker.untilState((state) => state.consumers.length === 1)
+    await broker.post('/v1/items', items(8))
+    await until(() => parent.output.includes('took'))
+    parent.kill('SIGKILL')
+    await broker.untilState((state) => state.consumers.length === 0)
+    expect(broker.log.some(({ msg }) => msg === 'consumer python died: connection_closed')).toBe(
+      true,
+    )
+    expect(broker.state().items).toMatchObject({ leased: 0, waiting: 8, reclaimed: 8 })
+    parent.child.stdin!.end()
   })
 })
 
