@@ -133,6 +133,9 @@ function checkOneOf(field: string, value: unknown, allowed: readonly unknown[]):
   throw invalid(field, `must be one of ${allowed.join(', ')}, got ${inspect(value)}`)
 }
 
+/** sun_path of Linux, less its closing zero. */
+const SOCKET_PATH_BYTES_MAX = 107
+
 /** The path in `unix:/path` (or `unix:///path`). */
 export function parseBrokerAddress(broker: unknown): string {
   if (typeof broker !== 'string' || broker === '')
@@ -150,6 +153,8 @@ export function parseBrokerAddress(broker: unknown): string {
   const path = /^unix:(?:\/\/(?=\/))?(.+)$/.exec(broker)?.[1]
   if (path === undefined)
     throw invalid('broker', `${broker}: must be an address like unix:/run/fabric/broker.sock`)
+  if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX)
+    throw invalid('broker', `${path}: a socket path has at most ${SOCKET_PATH_BYTES_MAX} bytes`)
   return path
 }
 

@@ -132,6 +132,19 @@ describe('onnx runtime', () => {
     expect(results[2]).toBeInstanceOf(ItemError)
   })
 
+  test('a payload fails its item and no neighbour: there is no vector for opaque bytes', async () => {
+    const runtime = await open(tiny())
+    const items = [{ tokens: [0, 0, 0], payload: 'abc' }, ITEMS[0]]
+    const results = (await runtime.run(batchOf({ items }))) as readonly unknown[]
+    expect(results[0]).toBeInstanceOf(ItemError)
+    expect(results[0]).toMatchObject({
+      code: 'FABRIC_ITEM_MALFORMED',
+      message: expect.stringMatching(/payload/),
+    })
+    const [alone] = await embed(runtime, { items: [ITEMS[0]] })
+    expectClose([Array.from(results[1] as Float32Array)], [alone])
+  })
+
   test('a run that fails rejects with the engine’s words, and the next run works', async () => {
     const runtime = await open(tiny())
     await expect(runtime.run(batchOf({ items: [{ tokens: [5000] }] }))).rejects.toMatchObject({

@@ -46,6 +46,13 @@ describe('options', () => {
     },
   )
 
+  test('a socket path that no kernel takes is refused at once, not tried for ever', () => {
+    const error = refusal({ broker: `unix:/${'x'.repeat(107)}` })
+    expect(error).toMatchObject({ code: 'FABRIC_CONFIG_INVALID', field: 'broker' })
+    expect(error.message).toContain('107 bytes')
+    expect(() => new Consumer({ ...GOOD, broker: `unix:/${'x'.repeat(106)}` })).not.toThrow()
+  })
+
   test('a model may be number 0; a rounding that is no power of two is refused', () => {
     expect(() => new Consumer({ ...GOOD, model: 0 })).not.toThrow()
     expect(refusal({ roundTo: 12 })).toMatchObject({ field: 'roundTo' })

@@ -37,7 +37,7 @@ export function tokensOutside(rows: PaddedRows, vocabSize: number): ReadonlyMap<
 }
 
 /** A copy in which the given rows hold zeros, so that their neighbours can still run. */
-export function withoutRows(rows: PaddedRows, without: ReadonlyMap<number, number>): PaddedRows {
+export function withoutRows(rows: PaddedRows, without: ReadonlyMap<number, unknown>): PaddedRows {
   const inputIds = rows.inputIds.slice()
   for (const i of without.keys())
     inputIds.fill(0, i * rows.paddedLength, (i + 1) * rows.paddedLength)

@@ -65,19 +65,30 @@ class OnnxRuntime implements Runtime {
 
   async #runNow(batch: Batch): Promise<BatchResults> {
     const rows = paddedRows(batch)
-    const { vocabSize } = this.dir
-    const outside = vocabSize === null ? new Map() : tokensOutside(rows, vocabSize)
-    if (outside.size === 0) return this.#vectors(rows)
-    const vectors = await this.#vectors(withoutRows(rows, outside))
+    const unusable = this.#unusableRows(batch, rows)
+    if (unusable.size === 0) return this.#vectors(rows)
+    const vectors = await this.#vectors(withoutRows(rows, unusable))
     const width = vectors.length / rows.size
-    return Array.from({ length: rows.size }, (_, i) =>
-      outside.has(i)
-        ? new ItemError(
-            `token ${outside.get(i)} is outside the model’s vocabulary of ${vocabSize}`,
-            { code: 'FABRIC_ITEM_MALFORMED' },
-          )
-        : vectors.subarray(i * width, (i + 1) * width),
-    )
+    return Array.from({ length: rows.size }, (_, i) => {
+      const why = unusable.get(i)
+      if (why !== undefined) return new ItemError(why, { code: 'FABRIC_ITEM_MALFORMED' })
+      return vectors.subarray(i * width, (i + 1) * width)
+    })
+  }
+
+  /** Rows this model has no answer for, and why: each fails alone. */
+  #unusableRows(batch: Batch, rows: PaddedRows): ReadonlyMap<number, string> {
+    const why = new Map<number, string>()
+    batch.payloads?.forEach((payload, i) => {
+      if (payload.byteLength > 0)
+        why.set(i, 'the runtime onnx takes tokens, this item is a payload')
+    })
+    const { vocabSize } = this.dir
+    const outside = vocabSize === null ? null : tokensOutside(rows, vocabSize)
+    outside?.forEach((token, i) => {
+      why.set(i, `token ${token} is outside the model’s vocabulary of ${vocabSize}`)
+    })
+    return why
   }
 
   async #vectors(rows: PaddedRows): Promise<Float32Array> {
