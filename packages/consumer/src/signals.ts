@@ -18,7 +18,7 @@ export async function withSignals(
     const at = performance.now()
     if (first !== null) {
       if (first.signal === signal && at - first.at < SAME_SIGNAL_MS) return
-      process.exit(128 + constants.signals[signal])
+      return process.exit(128 + constants.signals[signal])
     }
     first = { signal, at }
     logger.info({ signal }, 'finishing what is in flight; a second signal ends at once')
