@@ -119,10 +119,14 @@ async function main(): Promise<number> {
   }
 }
 
+let isInterrupted = false
+
 /** Ctrl-C ends every process and removes every file before the demo goes. */
 function onInterrupt(workload: Workload): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => {
+      if (isInterrupted) return
+      isInterrupted = true
       process.stderr.write('\ndemo: interrupted, cleaning up\n')
       workload.close().finally(() => process.exit(128 + constants.signals[signal]))
     })
@@ -132,6 +136,8 @@ function onInterrupt(workload: Workload): void {
 main().then(
   (code) => process.exit(code),
   (error) => {
+    // Processes that end by our own signal are no news; the handler ends this one when they are gone.
+    if (isInterrupted) return
     process.stderr.write(`demo: ${error instanceof Error ? error.message : error}\n`)
     process.exit(1)
   },

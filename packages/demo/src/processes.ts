@@ -1,7 +1,13 @@
-// The demo's processes: started, listened to, ended. Whatever happens, none outlives the demo.
-import { type ChildProcess, spawn } from 'node:child_process'
+// The demo's processes: started, listened to, ended. None outlives the demo, not even its kill -9.
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+
+/** The kernel ends our children when we are gone: util-linux asks it to, on nearly every Linux. */
+const DIES_WITH_US =
+  spawnSync('setpriv', ['--pdeathsig', 'TERM', 'true']).status === 0
+    ? ['setpriv', '--pdeathsig', 'TERM']
+    : []
 
 /** One JSON line of a process's log. */
 export interface LogLine {
@@ -30,7 +36,8 @@ export class DemoProcess {
   constructor(options: ProcessOptions) {
     this.name = options.name
     const { onLog } = options
-    this.child = spawn(process.execPath, [options.script, ...options.args], {
+    const [command, ...args] = [...DIES_WITH_US, process.execPath, options.script, ...options.args]
+    this.child = spawn(command, args, {
       stdio: ['ignore', 'pipe', onLog === null ? 'inherit' : 'pipe'],
     })
     // 'close' comes when the streams have ended too: nothing a process said is missed.
