@@ -128,9 +128,9 @@ export class Connection {
     return this.#closed
   }
 
-  /** @throws when the consumer has no channel: batches are dispatched only after the welcome. */
+  /** @throws when nobody is registered here. */
   get channel(): Channel {
-    if (this.#channel === null) throw new Error('bug: a batch for a consumer without a channel')
+    if (this.#channel === null) throw new Error('bug: a consumer without a channel')
     return this.#channel
   }
 
@@ -165,7 +165,7 @@ export class Connection {
       const error = thrown instanceof RingError ? lost(thrown) : thrown
       if (!(error instanceof FabricError)) throw error
       this.host.log.warn({ code: error.code, field: error.field }, `connection: ${error.message}`)
-      this.fail(error)
+      this.fail(error, error === thrown ? 'protocol_error' : 'connection_closed')
     }
   }
 
@@ -198,8 +198,9 @@ export class Connection {
     clearTimeout(this.#helloTimer)
     this.#consumer = consumer
     this.#reader.trusted = true
-    this.#welcome(info, transport, warnings)
+    // Before the welcome, which fails when the peer has gone: whoever is registered has a channel.
     this.#openChannel(consumer, transport.ring)
+    this.#welcome(info, transport, warnings)
     this.host.ready(consumer, warnings)
   }
 

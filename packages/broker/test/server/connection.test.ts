@@ -1,9 +1,10 @@
 // The consumer's connection, from hello to death (scheduling.md S23 to S27).
+import { readdirSync } from 'node:fs'
 import net from 'node:net'
-import { encodeFrame, FrameType } from '@fabric/protocol'
+import { encodeFrame, encodeHello, FrameType } from '@fabric/protocol'
 import { describe, expect, test } from 'vitest'
 import { items, testBroker } from '../support/broker.ts'
-import { FakeConsumer } from '../support/fake-consumer.ts'
+import { FakeConsumer, hello } from '../support/fake-consumer.ts'
 import { until } from '../support/until.ts'
 
 describe('connection: introduction', () => {
@@ -78,6 +79,40 @@ describe('connection: introduction', () => {
     await broker.untilState((state) => state.consumers.length === 0)
     await FakeConsumer.connect(broker.socketPath)
   })
+})
+
+describe('connection: a consumer that goes before its welcome', () => {
+  const descriptors = () => readdirSync('/proc/self/fd').length
+  const helloAndGone = (path: string, transport: 'ring' | 'socket') =>
+    new Promise<void>((resolve) => {
+      const socket = net.connect(path, () => {
+        // The bytes leave at once; destroyed in the same turn, the broker reads them from nobody.
+        socket.write(encodeHello(hello({ transport })))
+        socket.destroy()
+      })
+      socket.on('close', () => resolve())
+    })
+
+  test.each(['ring', 'socket'] as const)(
+    'is dropped alone, with its %s memory and descriptors',
+    async (transport) => {
+      const broker = await testBroker()
+      const stays = await FakeConsumer.connect(broker.socketPath, { name: 'stays' })
+      const { usedBytes } = broker.state().rings
+      const before = descriptors()
+      for (let i = 0; i < 20; i++) await helloAndGone(broker.socketPath, transport)
+      await until(
+        () =>
+          broker.log.filter(({ msg }) => msg.startsWith('consumer gpu0') && msg.includes('died'))
+            .length === 20,
+      )
+      await broker.untilState((state) => state.consumers.length === 1)
+      expect(broker.state().rings.usedBytes).toBe(usedBytes)
+      await until(() => descriptors() <= before)
+      await broker.post('/v1/items', items(8))
+      expect((await stays.nextBatch()).view.size).toBe(8)
+    },
+  )
 })
 
 describe('connection: transport', () => {
