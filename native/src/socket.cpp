@@ -92,6 +92,8 @@ void send_all(int socket, std::span<const std::uint8_t> bytes, const Deadline& d
       bytes = bytes.subspan(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN) {
       deadline.wait(socket, POLLOUT, "sending the hello");
+    } else if (errno == EPIPE || errno == ECONNRESET) {
+      return;  // refused before it listened: what it said about that can still be read
     } else if (errno != EINTR) {
       throw RingFailure(ErrorCode::HandshakeFailed, "sending the hello: " + errno_text(errno));
     }

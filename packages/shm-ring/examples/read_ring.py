@@ -193,7 +193,10 @@ class Consumer:
             "pid": os.getpid(),
             "host": socket.gethostname(),
         }
-        self.send(HELLO, json.dumps(hello).encode())
+        try:
+            self.send(HELLO, json.dumps(hello).encode())
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused before it listened: what it said about that can still be read
         # The descriptors come with the first bytes of the welcome; read frames only after them.
         self.buffer, descriptors, _, _ = socket.recv_fds(self.socket, 65536, 16)
         kind, body = self._frame(wait=True)

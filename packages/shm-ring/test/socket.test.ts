@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readdirSync, renameSync } from 'node:fs'
+import { closeSync, readdirSync, renameSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -96,6 +96,18 @@ describe('control socket', () => {
     await expect(connectUnix({ path: endless, hello, timeoutMs: 10_000 })).rejects.toMatchObject({
       code: 'RING_HANDSHAKE_FAILED',
     })
+  })
+
+  it('hears why it is refused by a broker that closes before it has read the hello', async () => {
+    const path = await listen((socket) => {
+      socket.pause()
+      socket.end(frame('not you'), () => socket.destroy())
+    })
+    // Larger than the socket's buffer: it is still being sent when the broker closes.
+    const long = Buffer.alloc(4 << 20)
+    const { reply, socketFd } = await connectUnix({ path, hello: long, timeoutMs: 10_000 })
+    onTestFinished(() => closeSync(socketFd))
+    expect(String(reply.subarray(4))).toBe('not you')
   })
 
   it('keeps no descriptor open that is not a ring', async () => {
