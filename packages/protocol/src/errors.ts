@@ -154,6 +154,10 @@ const kinds = {
     status: 400,
     meaning: 'An input file cannot be read, or a line of it is not an item.',
   },
+  FABRIC_OUTPUT: {
+    status: 400,
+    meaning: 'An output file cannot be written, or is at the same time a file that is read.',
+  },
   FABRIC_USAGE: {
     status: 400,
     meaning: 'A command was called with an argument it does not know or cannot use.',

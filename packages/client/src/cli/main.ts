@@ -20,7 +20,10 @@ Exit code: 0 all completed, 1 could not run, 2 wrong usage, 3 some items failed,
 let exitCode: number = EXIT.completed
 const signals = new Signals()
 const outputOption = () =>
-  new Option('-o, --output <file>', 'where the results go').makeOptionMandatory()
+  new Option(
+    '-o, --output <file>',
+    "where the results go, '-' for standard output",
+  ).makeOptionMandatory()
 
 function withOptions(command: Command, options: readonly Option[]): Command {
   for (const option of options) command.addOption(option)
@@ -83,7 +86,7 @@ function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.completed : EXIT.usage
   if (error instanceof FabricError) {
     process.stderr.write(`fabric: ${error.message} (${error.code})\n`)
-    return error.code === 'FABRIC_USAGE' && error.field !== 'output' ? EXIT.usage : EXIT.couldNotRun
+    return error.code === 'FABRIC_USAGE' ? EXIT.usage : EXIT.couldNotRun
   }
   process.stderr.write(`fabric: ${error instanceof Error ? error.stack : String(error)}\n`)
   return EXIT.couldNotRun

@@ -1,6 +1,7 @@
 // `fabric results`: follows a job's results into a file, in the order in which items ended.
 import { FabricClient } from '../client.js'
-import { CompletionSink, checkOutput } from '../output/sink.js'
+import { CompletionSink } from '../output/sink.js'
+import { targetOf } from '../output/target.js'
 import { count } from './format.js'
 import type { Interrupted, Signals } from './interrupt.js'
 import { type BrokerOptions, EXIT } from './options.js'
@@ -15,10 +16,10 @@ export async function resultsCommand(
   { output, follow, ...broker }: ResultsFlags,
   signals: Signals,
 ): Promise<number> {
-  checkOutput(output)
+  const target = targetOf(output)
   const job = new FabricClient(broker).job(id)
   await job.info() // a job that does not exist must not leave an empty file
-  const sink = new CompletionSink(output)
+  const sink = await CompletionSink.open(target)
   const abort = new AbortController()
   let interrupted: Interrupted | null = null
   signals.onInterrupt((how) => {
@@ -29,7 +30,7 @@ export async function resultsCommand(
   let failed = 0
   const say = (how: string) =>
     process.stderr.write(
-      `fabric: ${how}: ${count(completed)} completed, ${count(failed)} failed, in ${output}\n`,
+      `fabric: ${how}: ${count(completed)} completed, ${count(failed)} failed, in ${target.name}\n`,
     )
   try {
     for await (const result of job.results({ follow, signal: abort.signal })) {

@@ -1,13 +1,15 @@
 // `fabric run`: a file of items through the broker into a file of results. Three things go on at
 // once: reading and submitting, reading results, watching the broker. Each ends the others when it
 // fails.
+import { join } from 'node:path'
 import type { ErrorBody, FabricError } from '@fabric/protocol'
 import { FabricClient } from '../client.js'
 import { type InputOptions, readItems } from '../input/items.js'
 import { countLines, STDIN } from '../input/lines.js'
 import { type InputLine, type ItemLine, isBad, type LineError } from '../input/parse.js'
 import type { Job } from '../job.js'
-import { CompletionSink, checkOutput, OrderedSink, type Sink } from '../output/sink.js'
+import { CompletionSink, OrderedSink, type Sink } from '../output/sink.js'
+import { STDOUT, type Target, targetOf } from '../output/target.js'
 import { TokenizerPool } from '../tokenizer/pool.js'
 import { count } from './format.js'
 import { Interrupted, type Signals } from './interrupt.js'
@@ -25,8 +27,9 @@ const REPORTED_LINES_MAX = 10
 
 /** Everything that can be found wrong before a job exists, in the order of the flags. */
 async function prepare(input: string, options: RunOptions) {
-  checkOutput(options.output)
   const { tokenizer, workers } = options
+  const files = tokenizer === undefined ? [] : [tokenizer, join(tokenizer, 'tokenizer.json')]
+  const target = targetOf(options.output, [input, ...files])
   const pool = tokenizer === undefined ? null : await TokenizerPool.open({ tokenizer, workers })
   const { textField, idField } = options
   const source: InputOptions = { input, pool, textField, idField }
@@ -36,21 +39,23 @@ async function prepare(input: string, options: RunOptions) {
     const client = new FabricClient({ broker: options.broker, apiKey: options.apiKey })
     const before = new StateView(await client.state())
     const job = await client.createJob({ id: options.job, model: options.model })
-    return { pool, blocks, first, client, before, job }
+    const sink = await openSink(target, options.order)
+    return { pool, blocks, first, client, before, job, sink }
   } catch (error) {
     await pool?.close()
     throw error
   }
 }
 
+const openSink = (target: Target, order: RunOptions['order']): Promise<Sink> =>
+  order === 'input' ? OrderedSink.open(target) : CompletionSink.open(target)
+
 export async function runCommand(
   input: string,
   options: RunOptions,
   signals: Signals,
 ): Promise<number> {
-  const { pool, blocks, first, client, before, job } = await prepare(input, options)
-  const sink =
-    options.order === 'input' ? new OrderedSink(options.output) : new CompletionSink(options.output)
+  const { pool, blocks, first, client, before, job, sink } = await prepare(input, options)
   const stats = new RunStats()
   const run = new Run(job, client, sink, stats, options, input, before)
   const startedMs = performance.now()
@@ -74,8 +79,9 @@ export async function runCommand(
     before,
     after: run.state,
   })
-  if (options.summary === 'json') process.stdout.write(`${JSON.stringify(summary)}\n`)
-  else if (!options.quiet) process.stdout.write(summaryText(summary))
+  const told = output === STDOUT ? process.stderr : process.stdout
+  if (options.summary === 'json') told.write(`${JSON.stringify(summary)}\n`)
+  else if (!options.quiet) told.write(summaryText(summary))
   return stats.failed > 0 ? EXIT.someFailed : EXIT.completed
 }
 

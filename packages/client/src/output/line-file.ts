@@ -4,11 +4,14 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { FabricError } from '@fabric/protocol'
 
 const PIECE_BYTES = 256 << 10
+/** Between two looks at a pipe whose reader is behind. */
+const FULL_PIPE_MS = 2
 
-export const outputError = (path: string, cause: unknown): FabricError => {
+export const outputError = (path: string, cause: unknown, kept?: string): FabricError => {
   const why = cause instanceof Error ? cause.message : String(cause)
-  const message = `output ${path} cannot be written: ${why}`
-  return new FabricError('FABRIC_USAGE', message, { field: 'output', cause })
+  const said = why.startsWith('output ') ? why : `output ${path} cannot be written: ${why}`
+  const message = kept === undefined ? said : `${said}; ${kept}`
+  return new FabricError('FABRIC_OUTPUT', message, { field: 'output', cause })
 }
 
 export class LineFile {
@@ -17,10 +20,13 @@ export class LineFile {
   #gathered = 0
   #writtenBytes = 0
 
-  /** Begins the file anew. @throws FabricError when it cannot be opened. */
-  constructor(readonly path: string) {
+  /** Begins the file anew, or takes one that is open. @throws FabricError when it cannot be opened. */
+  constructor(
+    readonly path: string,
+    { file }: { readonly file?: number } = {},
+  ) {
     try {
-      this.#file = openSync(path, 'w')
+      this.#file = file ?? openSync(path, 'w')
     } catch (error) {
       throw outputError(path, error)
     }
@@ -60,10 +66,21 @@ export class LineFile {
 
   #write(bytes: Uint8Array): void {
     try {
-      for (let at = 0; at < bytes.length; ) at += writeSync(this.#file, bytes, at)
+      for (let at = 0; at < bytes.length; ) at += writeSome(this.#file, bytes, at)
     } catch (error) {
       throw outputError(this.path, error)
     }
     this.#writtenBytes += bytes.length
+  }
+}
+
+/** @returns how many bytes were taken: 0, after a moment, when a pipe is full. */
+function writeSome(file: number, bytes: Uint8Array, at: number): number {
+  try {
+    return writeSync(file, bytes, at)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS)
+    return 0
   }
 }

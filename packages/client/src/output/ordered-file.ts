@@ -1,7 +1,9 @@
 // Puts records that come in any order into input order. They go to a spool beside the output as they
 // come, with their places in memory (12 bytes each); at the end they are gathered place by place into
-// a second file, which then takes the output's name.
-import { closeSync, openSync, readSync, renameSync, rmSync } from 'node:fs'
+// a second file, which then takes the output's name, or into a pipe or device as it stands.
+import { closeSync, mkdtempSync, openSync, readSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { float64Column, uint32Column } from './column.js'
 import { LineFile, outputError } from './line-file.js'
 
@@ -18,8 +20,12 @@ interface Extent {
   readonly target: number
 }
 
+export const partialOf = (path: string): string => `${path}.partial`
+export const sortedOf = (path: string): string => `${path}.sorted`
+
 export class OrderedFile {
   readonly spoolPath: string
+  readonly #stream: LineFile | null
   readonly #spool: LineFile
   /** Byte of the spool where the record of a place begins. */
   readonly #starts = float64Column()
@@ -27,9 +33,20 @@ export class OrderedFile {
   readonly #lengths = uint32Column()
   #places = 0
 
-  constructor(readonly path: string) {
-    this.spoolPath = `${path}.partial`
-    this.#spool = new LineFile(this.spoolPath)
+  /** @param stream takes the records at the end; otherwise a file of this path does. */
+  constructor(
+    readonly path: string,
+    { spoolPath = partialOf(path), stream = null as LineFile | null } = {},
+  ) {
+    this.spoolPath = spoolPath
+    this.#stream = stream
+    this.#spool = new LineFile(spoolPath)
+  }
+
+  /** Into a pipe or device, beside which there is no place for a spool. */
+  static into(stream: LineFile): OrderedFile {
+    const folder = mkdtempSync(join(tmpdir(), 'fabric-'))
+    return new OrderedFile(stream.path, { spoolPath: join(folder, 'out.partial'), stream })
   }
 
   /** The first record of a place stands. @returns whether this is it. */
@@ -44,19 +61,19 @@ export class OrderedFile {
   /** Writes the output and removes the spool. */
   finish(): void {
     this.#spool.close()
-    const sortedPath = `${this.path}.sorted`
-    const sorted = new LineFile(sortedPath)
     const spool = openSync(this.spoolPath, 'r')
     try {
+      const sorted = this.#stream ?? new LineFile(sortedOf(this.path))
       for (let place = 0; place < this.#places; ) place = this.#gather(place, spool, sorted)
       sorted.close()
-      renameSync(sortedPath, this.path)
-      rmSync(this.spoolPath)
+      if (this.#stream === null) renameSync(sorted.path, this.path)
     } catch (error) {
-      throw outputError(this.path, error)
+      const kept = `the records are kept in ${this.spoolPath}, in the order in which items ended`
+      throw outputError(this.path, error, kept)
     } finally {
       closeSync(spool)
     }
+    rmSync(this.#stream === null ? this.spoolPath : dirname(this.spoolPath), { recursive: true })
   }
 
   /** Keeps what there is, as lines in the order in which items ended. @returns its path. */

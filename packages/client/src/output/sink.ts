@@ -1,14 +1,12 @@
 // Where the records of a run go. Both kinds get every record once; they differ in order, in memory,
 // and in what is left when a run is broken off.
-import { statSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
-import { FabricError } from '@fabric/protocol'
 import type { ItemLine, LineError } from '../input/parse.js'
 import type { JobResult } from '../results/value.js'
 import { IdIndex } from './id-index.js'
 import { LineFile } from './line-file.js'
 import { OrderedFile } from './ordered-file.js'
 import { failedRecord, resultRecord } from './record.js'
+import { openStream, type Target } from './target.js'
 
 export interface Sink {
   /** Told before an item is submitted. Lines of one id are one item: the first line's. */
@@ -22,23 +20,18 @@ export interface Sink {
   keep(): string
 }
 
-/** @throws FabricError FABRIC_USAGE when the folder of the output is missing. */
-export function checkOutput(path: string): void {
-  const folder = dirname(resolve(path))
-  const fail = (why: string) => new FabricError('FABRIC_USAGE', why, { field: 'output' })
-  const stat = statSync(folder, { throwIfNoEntry: false })
-  if (!stat?.isDirectory()) throw fail(`output ${path}: there is no folder ${folder}`)
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
-    throw fail(`output ${path} is a folder`)
-  }
-}
-
 export class OrderedSink implements Sink {
   readonly #file: OrderedFile
   readonly #ids = new IdIndex()
 
-  constructor(path: string) {
-    this.#file = new OrderedFile(path)
+  constructor(file: OrderedFile) {
+    this.#file = file
+  }
+
+  static async open(target: Target): Promise<OrderedSink> {
+    if (target.file !== null) return new OrderedSink(new OrderedFile(target.file))
+    const stream = new LineFile(target.name, { file: await openStream(target) })
+    return new OrderedSink(OrderedFile.into(stream))
   }
 
   expect({ id, position }: ItemLine): void {
@@ -66,8 +59,13 @@ export class OrderedSink implements Sink {
 export class CompletionSink implements Sink {
   readonly #file: LineFile
 
-  constructor(path: string) {
-    this.#file = new LineFile(path)
+  constructor(file: LineFile) {
+    this.#file = file
+  }
+
+  static async open(target: Target): Promise<CompletionSink> {
+    if (target.file !== null) return new CompletionSink(new LineFile(target.file))
+    return new CompletionSink(new LineFile(target.name, { file: await openStream(target) }))
   }
 
   expect(): void {}
