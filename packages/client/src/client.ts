@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { JobInfo } from '@fabric/protocol'
 import { DEFAULT_RETRY, type RetryPolicy, retrying } from './http/retry.js'
-import { Transport } from './http/transport.js'
+import { notABroker, Transport } from './http/transport.js'
 import { Job } from './job.js'
 
 export interface FabricClientOptions {
@@ -58,7 +58,9 @@ export class FabricClient {
 
   async jobs(): Promise<readonly JobInfo[]> {
     const body = await this.#transport.json<{ jobs: JobInfo[] } | JobInfo[]>('/v1/jobs')
-    return Array.isArray(body) ? body : body.jobs
+    const jobs = Array.isArray(body) ? body : body.jobs
+    if (!Array.isArray(jobs)) throw notABroker(this.broker, 'it lists no jobs')
+    return jobs
   }
 
   /** All counts of the broker (GET /v1/state). */

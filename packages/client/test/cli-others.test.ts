@@ -1,7 +1,9 @@
 // `fabric submit`, `results` and `status` in child processes, against a real broker.
 import { existsSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { fabric, outputOf } from './support/command.js'
 import { startConsumer, startRealBroker } from './support/real-broker.js'
 import { jsonl, temporaryFolder, writeFile } from './support/texts.js'
@@ -82,5 +84,28 @@ describe('fabric status', () => {
     const ended = await fabric(['status', '--broker', 'http://127.0.0.1:9'])
     expect(ended.code).toBe(1)
     expect(ended.stderr).toMatch(/^fabric: no broker answers at http:\/\/127\.0\.0\.1:9 \(/)
+  })
+
+  const foreign: [what: string, status: number, body: string][] = [
+    ['a page', 200, '<!doctype html><p>Welcome'],
+    ['a page that says no', 404, '<!doctype html><p>Nothing here'],
+    ['JSON of its own', 200, '{"hello":"world"}'],
+  ]
+  it.each(foreign)('says that what answers is not a broker: %s', async (_, status, body) => {
+    const server = createServer((_request, response) => response.writeHead(status).end(body))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const ended = await fabric(['status', '--broker', address])
+    expect(ended).toMatchObject({ code: 1, stdout: '' })
+    expect(ended.stderr).toContain(`fabric: what answers at ${address} is not a broker (`)
+    expect(ended.stderr).not.toContain('<')
+    expect(ended.stderr.trim().split('\n')).toHaveLength(1)
+  })
+
+  it('names FABRIC_BROKER when it holds the socket that consumers use', async () => {
+    const ended = await fabric(['status'], { env: { FABRIC_BROKER: 'unix:broker.sock' } })
+    expect(ended.code).toBe(2)
+    expect(ended.stderr).toMatch(/HTTP address.*got the socket unix:broker\.sock.*FABRIC_BROKER/)
   })
 })

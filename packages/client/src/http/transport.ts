@@ -16,6 +16,8 @@ export interface RequestOptions {
 
 /** An answer with its body read; an error status is not thrown. */
 export interface Reply {
+  /** Whose it is, for messages. */
+  readonly address: string
   readonly status: number
   readonly body: unknown
   /** From the body or Retry-After; null when neither says. */
@@ -42,6 +44,13 @@ export class Transport {
 
   constructor({ broker, apiKey }: TransportOptions) {
     const url = URL.canParse(broker) ? new URL(broker) : null
+    if (broker.startsWith('unix:')) {
+      throw new FabricError(
+        'FABRIC_USAGE',
+        `fabric needs the broker's HTTP address, such as http://127.0.0.1:7410, and got the socket ${broker} of consumers: give --broker, or set FABRIC_BROKER to the HTTP address`,
+        { field: 'broker' },
+      )
+    }
     if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
       throw new FabricError(
         'FABRIC_USAGE',
@@ -56,7 +65,7 @@ export class Transport {
   /** @throws FabricError when no answer came, or the answer is an error. */
   async json<T>(path: string, options: RequestOptions = {}): Promise<T> {
     const reply = await this.send(path, options)
-    if (reply.status >= 400) throw errorOf(reply)
+    if (reply.status >= 400 || !isObject(reply.body)) throw errorOf(reply)
     return reply.body as T
   }
 
@@ -66,7 +75,8 @@ export class Transport {
     try {
       const text = await response.text()
       const body = parsed(text)
-      return { status: response.status, body, retryAfterMs: retryAfterMs(response, body) }
+      const { address } = this
+      return { address, status: response.status, body, retryAfterMs: retryAfterMs(response, body) }
     } catch (error) {
       throw this.#lost(error, options.signal)
     }
@@ -77,7 +87,7 @@ export class Transport {
     const response = await this.#fetch(path, { signal })
     if (response.status >= 400) {
       const body = parsed(await response.text())
-      throw errorOf({ status: response.status, body, retryAfterMs: null })
+      throw errorOf({ address: this.address, status: response.status, body, retryAfterMs: null })
     }
     if (response.body === null) return
     const chunks = response.body[Symbol.asyncIterator]()
@@ -148,14 +158,26 @@ function retryAfterMs(response: Response, body: unknown): number | null {
   return Number.isNaN(date) ? null : Math.max(0, date - Date.now())
 }
 
+/** What a foreign server says, in one line; its pages say nothing to a reader of messages. */
+function saidIn(body: unknown): string {
+  if (typeof body !== 'string') return ''
+  const text = body.trim()
+  return text === '' || text.startsWith('<') ? '' : `: ${text.split('\n')[0].slice(0, 200)}`
+}
+
+export const notABroker = (address: string, what: string): FabricError =>
+  new FabricError('FABRIC_PROTOCOL', `what answers at ${address} is not a broker (${what})`, {
+    field: 'broker',
+  })
+
 /** The error that a reply holds. A 5xx that is not the broker's own (a proxy's) counts as no answer. */
-export function errorOf({ status, body }: Reply): FabricError {
+export function errorOf({ address, status, body }: Reply): FabricError {
   const error = isObject(body) ? body.error : undefined
   if (isObject(error) && typeof error.code === 'string') {
     return FabricError.fromBody(error as unknown as ErrorBody)
   }
-  const said = typeof body === 'string' && body !== '' ? `: ${body.slice(0, 200)}` : ''
+  const said = saidIn(body)
   return status >= 500
     ? new FabricError('FABRIC_CONNECTION_LOST', `the broker's host answered ${status}${said}`)
-    : new FabricError('FABRIC_PROTOCOL', `not an answer of a broker: status ${status}${said}`)
+    : notABroker(address, `status ${status}${said}`)
 }
