@@ -277,6 +277,7 @@ class Broker implements RunningBroker {
       ingest: {
         job: (id) => this.#jobs.get(id),
         submit: (job, block) => this.#submit(job, block),
+        maxItemBytes: this.config.maxItemBytes,
       },
       jobs: {
         jobs: this.#jobs,
@@ -302,7 +303,7 @@ class Broker implements RunningBroker {
           rings: () => this.#stats.ringTotals(snapshot().state.consumers),
         }),
       },
-      maxBodyBytes: this.config.maxBodyBytes,
+      limits: this.config,
       log: this.log,
     }
   }
@@ -355,13 +356,14 @@ class Broker implements RunningBroker {
   }
 
   #info(): Record<string, unknown> {
-    const { maxBodyBytes, maxItemBytes, maxQueuedItems, maxQueuedTokens } = this.config
+    const { maxBodyBytes, maxItemsPerRequest, maxItemBytes, maxQueuedItems, maxQueuedTokens } =
+      this.config
     return {
       name: 'fabric-broker',
       version: VERSION,
       storage: { mode: 'memory', durable: false },
       socketPath: this.socketPath,
-      limits: { maxBodyBytes, maxItemBytes, maxQueuedItems, maxQueuedTokens },
+      limits: { maxBodyBytes, maxItemsPerRequest, maxItemBytes, maxQueuedItems, maxQueuedTokens },
     }
   }
 

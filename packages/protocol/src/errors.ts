@@ -31,7 +31,8 @@ const kinds = {
   FABRIC_ID_CONFLICT: { status: 409, meaning: 'The id was used in this job with another body.' },
   FABRIC_TOO_LARGE: {
     status: 413,
-    meaning: 'The body, or one item, is larger than its limit (maxBodyBytes, maxItemBytes).',
+    meaning:
+      'The body, the number of its items, or one item is over its limit; the message names it (maxBodyBytes, maxItemsPerRequest, maxItemBytes, maxBatchBytes).',
   },
   FABRIC_QUEUE_FULL: {
     status: 429,
@@ -50,7 +51,6 @@ const kinds = {
   FABRIC_JOB_LIMIT: { status: 429, meaning: 'maxJobs are known: delete one that has ended.' },
   FABRIC_JOB_ACTIVE: { status: 409, meaning: 'The job has not ended: flush it and let it end.' },
   FABRIC_DRAINING: { status: 503, meaning: 'The broker is shutting down and takes nothing new.' },
-  FABRIC_NO_CONSUMER: { status: 503, meaning: 'No consumer serves this model.' },
   FABRIC_CONFIG_INVALID: {
     status: 400,
     meaning: 'A setting is unknown or impossible; `field` is its path.',

@@ -47,6 +47,14 @@ export const OPTIONS = {
     max: 512 * MiB,
     fallback: 64 * MiB,
   }),
+  maxItemsPerRequest: integer({
+    group: LISTENERS,
+    about:
+      'Most items of one POST /v1/items: elements of its list, or lines of NDJSON with the blank ones. A longer request is answered 413 and nothing of it is accepted.',
+    min: 1,
+    max: 10_000_000,
+    fallback: 100_000,
+  }),
 
   releaseThreshold: optional(
     integer({

@@ -19,11 +19,35 @@ export interface RawItem {
 
 const LINE_FEED = 10
 
-/** @throws FabricError FABRIC_BAD_REQUEST when the body as a whole can't be read. */
-export function* itemsOfBody(body: Buffer, ndjson: boolean): Generator<RawItem> {
+/**
+ * Throws before the first item, so that nothing of a body that is refused whole was taken.
+ * @throws FabricError FABRIC_BAD_REQUEST when it can't be read, FABRIC_TOO_LARGE when it holds more
+ * than `maxItems`: each costs an answer, whatever its size.
+ */
+export function* itemsOfBody(body: Buffer, ndjson: boolean, maxItems: number): Generator<RawItem> {
   if (!isUtf8(body)) throw new FabricError('FABRIC_BAD_REQUEST', 'the body is not UTF-8')
-  if (ndjson) yield* itemsOfLines(body)
-  else yield* itemsOfJson(body)
+  if (ndjson) {
+    if (hasMoreLines(body, maxItems)) throw tooMany('lines', maxItems)
+    yield* itemsOfLines(body)
+  } else yield* itemsOfJson(body, maxItems)
+}
+
+const tooMany = (what: string, maxItems: number) =>
+  new FabricError(
+    'FABRIC_TOO_LARGE',
+    `the body has more than ${maxItems} ${what} (maxItemsPerRequest): nothing of it was taken`,
+    { field: 'items' },
+  )
+
+/** Blank lines count: they are looked at too. */
+function hasMoreLines(body: Buffer, max: number): boolean {
+  let start = 0
+  for (let line = 0; line < max; line++) {
+    const feed = body.indexOf(LINE_FEED, start)
+    if (feed === -1) return false
+    start = feed + 1
+  }
+  return start < body.length
 }
 
 class LineItem implements RawItem {
@@ -82,7 +106,7 @@ function isBlank(body: Buffer, start: number, end: number): boolean {
   return true
 }
 
-function* itemsOfJson(body: Buffer): Generator<RawItem> {
+function* itemsOfJson(body: Buffer, maxItems: number): Generator<RawItem> {
   let value: unknown
   try {
     value = JSON.parse(body.toString('utf8'))
@@ -94,6 +118,7 @@ function* itemsOfJson(body: Buffer): Generator<RawItem> {
     yield new ListItem(value, '')
     return
   }
+  if (list.length > maxItems) throw tooMany('items', maxItems)
   for (let i = 0; i < list.length; i++) yield new ListItem(list[i], `items[${i}]`)
 }
 

@@ -1,15 +1,21 @@
 // Every error leaves the HTTP interface as { "error": { code, message, field? } } with the status
 // of its code; fastify's own errors are translated here.
 import { type ErrorCode, FabricError } from '@fabric/protocol'
-import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The option that sets the route's body limit; absent where the limit is fixed. */
+    bodyLimitName?: string
+  }
+}
 
 /** Codes that mean "later": their answers carry Retry-After. */
 const RETRY_AFTER_SECONDS: Readonly<Partial<Record<ErrorCode, number>>> = {
   FABRIC_DRAINING: 5,
   FABRIC_QUEUE_FULL: 1,
   FABRIC_RESULTS_UNREAD: 1,
-  FABRIC_NO_CONSUMER: 1,
 }
 
 export function setRetryAfter(reply: FastifyReply, code: ErrorCode): void {
@@ -30,7 +36,7 @@ export function installErrorHandlers(app: FastifyInstance, log: Logger): void {
     ),
   )
   app.setErrorHandler((error: FastifyError | FabricError, request, reply) => {
-    const known = translate(error)
+    const known = translate(error, request)
     if (known !== null) return sendError(reply, known)
     log.error({ err: error, method: request.method, url: request.url }, 'request failed')
     return sendError(
@@ -40,11 +46,17 @@ export function installErrorHandlers(app: FastifyInstance, log: Logger): void {
   })
 }
 
-function translate(error: FastifyError | FabricError): FabricError | null {
+function translate(
+  error: FastifyError | FabricError,
+  { routeOptions: { bodyLimit, config } }: FastifyRequest,
+): FabricError | null {
   if (error instanceof FabricError) return error
   const { statusCode = 500, message, code } = error
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE' || statusCode === 413)
-    return new FabricError('FABRIC_TOO_LARGE', 'the body is over maxBodyBytes')
+    return new FabricError(
+      'FABRIC_TOO_LARGE',
+      `the body is over ${bodyLimit} bytes (${config?.bodyLimitName ?? 'a fixed limit of this route'})`,
+    )
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')
     return new FabricError(
       'FABRIC_BAD_REQUEST',

@@ -1,12 +1,6 @@
 // From the items of one request to answers: blocks of columns go to the core as long as they belong
 // to one job, one answer comes back per item, and a long body gives way to other work in between.
-import {
-  type ErrorBody,
-  type ErrorCode,
-  FabricError,
-  type ItemAnswer,
-  type ItemsResponse,
-} from '@fabric/protocol'
+import { type ErrorBody, FabricError, type ItemAnswer, type ItemsResponse } from '@fabric/protocol'
 import {
   SUBMIT_ACCEPTED,
   SUBMIT_CONFLICT,
@@ -31,23 +25,21 @@ export interface IngestTarget {
   job(id: string): Job
   /** @throws FabricError FABRIC_DRAINING */
   submit(job: Job, block: SubmitBlock): SubmitAnswer
+  readonly maxItemBytes: number
 }
 
 /** A block is handed over at this size: small enough that nothing else waits long for the loop. */
 const BLOCK_ITEMS_MAX = 1024
 const BLOCK_BYTES_MAX = 1024 * 1024
 
-const REFUSALS: Readonly<Record<number, { code: ErrorCode; message: string }>> = {
-  [SUBMIT_CONFLICT]: {
-    code: 'FABRIC_ID_CONFLICT',
-    message: 'the id was used in this job with another body',
-  },
-  [SUBMIT_TOO_LARGE]: { code: 'FABRIC_TOO_LARGE', message: 'the item is over maxItemBytes' },
-  [SUBMIT_QUEUE_FULL]: { code: 'FABRIC_QUEUE_FULL', message: 'the queue is full' },
+const ID_CONFLICT: ErrorBody = {
+  code: 'FABRIC_ID_CONFLICT',
+  message: 'the id was used in this job with another body',
+  field: 'id',
 }
-const QUEUE_FULL = new FabricError('FABRIC_QUEUE_FULL', 'the queue is full')
-const RESULTS_UNREAD = {
-  code: 'FABRIC_RESULTS_UNREAD' as const,
+const QUEUE_FULL: ErrorBody = { code: 'FABRIC_QUEUE_FULL', message: 'the queue is full' }
+const RESULTS_UNREAD: ErrorBody = {
+  code: 'FABRIC_RESULTS_UNREAD',
   message: 'the job has too many unread results: read them first',
 }
 
@@ -57,10 +49,9 @@ const columns = new ItemColumns()
 
 export class Ingest {
   readonly #answers: ItemAnswer[] = []
-  /** Line of each answer, 0 where there are none. */
-  readonly #lines: number[] = []
-  /** Places in the answers of the items in the columns. */
+  /** Places in the answers of the items in the columns, and the items themselves. */
   #pending: number[] = []
+  #pendingItems: RawItem[] = []
   #job: Job
   #accepted = 0
   #duplicate = 0
@@ -111,22 +102,27 @@ export class Ingest {
       return
     }
     columns.pushTokens(plain.id, plain.model ?? this.#job.model ?? 0, plain.length)
-    this.#accept(plain.id, raw.line)
+    this.#accept(plain.id, raw)
   }
 
   #takeParsed(raw: RawItem): void {
-    const found = this.#refusing(raw, null, () => {
-      const item = checkHead(raw.parse())
+    const parsed = this.#refusing(raw, null, () => ({ value: raw.parse() }))
+    if (parsed === null) return
+    const found = this.#refusing(raw, idOf(parsed.value), () => {
+      const item = checkHead(parsed.value)
       return { item, job: item.job == null ? this.defaultJob : this.target.job(item.job) }
     })
     if (found === null) return
     const { item, job } = found
     // Not within a refusal: what the core says of the block before concerns the whole request.
     if (job !== this.#job) this.#switchTo(job)
+    if (this.#full) {
+      this.#refuse(this.#answers.length, item.id, QUEUE_FULL, raw)
+      return
+    }
     this.#refusing(raw, item.id, () => {
-      if (this.#full) throw QUEUE_FULL
       appendItem(columns, item, item.model ?? job.model ?? 0)
-      this.#accept(item.id, raw.line)
+      this.#accept(item.id, raw)
     })
   }
 
@@ -136,8 +132,7 @@ export class Ingest {
       return work()
     } catch (error) {
       if (!(error instanceof FabricError)) throw error
-      this.#lines.push(raw.line)
-      this.#refuse(this.#answers.length, id ?? idOf(raw), withPlace(error, raw))
+      this.#refuse(this.#answers.length, id, error.toBody(), raw)
       return null
     }
   }
@@ -148,16 +143,16 @@ export class Ingest {
   }
 
   /** The item stands in the columns; the core has the last word. */
-  #accept(id: string, line: number): void {
+  #accept(id: string, raw: RawItem): void {
     this.#pending.push(this.#answers.length)
+    this.#pendingItems.push(raw)
     this.#answers.push({ id, status: 'accepted' })
-    this.#lines.push(line)
   }
 
   #submit(): void {
     if (columns.count === 0) return
-    const { codes, retryAfterMs } = this.target.submit(this.#job, columns.block(this.#job.number))
-    columns.clear()
+    const block = columns.block(this.#job.number)
+    const { codes, retryAfterMs } = this.target.submit(this.#job, block)
     this.#retryAfterMs = Math.max(this.#retryAfterMs, retryAfterMs)
     this.#pending.forEach((at, i) => {
       const id = this.#answers[at].id as string
@@ -165,33 +160,59 @@ export class Ingest {
       else if (codes[i] === SUBMIT_DUPLICATE) {
         this.#duplicate += 1
         this.#answers[at] = { id, status: 'duplicate' }
-      } else this.#refuse(at, id, REFUSALS[codes[i]] ?? RESULTS_UNREAD)
+      } else this.#refuse(at, id, this.#refusal(codes[i], block, i), this.#pendingItems[i])
       if (codes[i] === SUBMIT_QUEUE_FULL) this.#full = true
     })
+    columns.clear()
     this.#pending = []
+    this.#pendingItems = []
   }
 
-  #refuse(at: number, id: string | null, error: ErrorBody): void {
+  #refusal(code: number, block: SubmitBlock, i: number): ErrorBody {
+    if (code === SUBMIT_CONFLICT) return ID_CONFLICT
+    if (code === SUBMIT_TOO_LARGE) return tooLarge(block, i, this.target.maxItemBytes)
+    return code === SUBMIT_QUEUE_FULL ? QUEUE_FULL : RESULTS_UNREAD
+  }
+
+  #refuse(at: number, id: string | null, error: ErrorBody, raw: RawItem): void {
     this.#refused += 1
-    const line = this.#lines[at]
-    const answer = { ...error, ...(line === 0 ? {} : { line }) }
-    this.#answers[at] = { id, status: 'refused', error: answer }
+    this.#answers[at] = { id, status: 'refused', error: withPlace(error, raw) }
   }
 }
 
 /** The id of an item that was refused before it was known to be one. */
-function idOf(raw: RawItem): string | null {
-  try {
-    const { id } = raw.parse() as { id?: unknown }
-    return typeof id === 'string' ? id : null
-  } catch {
-    return null
+function idOf(value: unknown): string | null {
+  const id = (value as { id?: unknown } | null)?.id
+  return typeof id === 'string' ? id : null
+}
+
+/** The core says that an item is too large, not for which limit: its bytes tell (S34). */
+function tooLarge(block: SubmitBlock, i: number, maxItemBytes: number): ErrorBody {
+  const bytesOf = (ends: Uint32Array | null) =>
+    ends === null ? 0 : ends[i] - (i === 0 ? 0 : ends[i - 1])
+  const payloadBytes = bytesOf(block.payloadEnds)
+  const dataBytes = payloadBytes > 0 ? payloadBytes : 4 * block.lengths[i]
+  const code = 'FABRIC_TOO_LARGE'
+  if (dataBytes + bytesOf(block.idEnds) > maxItemBytes)
+    return {
+      code,
+      message: 'the item is over maxItemBytes',
+      field: payloadBytes > 0 ? 'payload' : 'tokens',
+    }
+  return {
+    code,
+    message: 'an item of this length fits no batch (maxBatchBytes) or no queue (maxQueuedTokens)',
+    field: payloadBytes > 0 ? 'length' : 'tokens',
   }
 }
 
-/** The error with the field's path from the body: `items[3].tokens`. */
-function withPlace(error: FabricError, raw: RawItem): ErrorBody {
-  const { code, message, field = '' } = error.toBody()
-  const path = [raw.path, field].filter((part) => part !== '').join('.')
-  return { code, message, ...(path === '' ? {} : { field: path }) }
+/** The error with its line, and the field's path from the body: `items[3].tokens`. */
+function withPlace({ code, message, field = '' }: ErrorBody, { line, path }: RawItem) {
+  const whole = path === '' || field === '' ? path + field : `${path}.${field}`
+  return {
+    code,
+    message,
+    ...(whole === '' ? {} : { field: whole }),
+    ...(line === 0 ? {} : { line }),
+  }
 }

@@ -10,20 +10,31 @@ import { readQuery } from './query.js'
 
 const NDJSON = /^application\/(x-)?ndjson\b|^application\/jsonl\b/
 
+export interface ItemsLimits {
+  readonly maxBodyBytes: number
+  readonly maxItemsPerRequest: number
+}
+
 /** Bodies of this scope arrive as bytes; they are parsed by hand. */
-export function itemsRoute(app: FastifyInstance, target: IngestTarget, maxBodyBytes: number): void {
+export function itemsRoute(app: FastifyInstance, target: IngestTarget, limits: ItemsLimits): void {
+  const { maxBodyBytes, maxItemsPerRequest } = limits
   app.removeAllContentTypeParsers()
   const asBytes = { parseAs: 'buffer' as const, bodyLimit: maxBodyBytes }
   for (const type of [/^application\/json\b/, NDJSON])
     app.addContentTypeParser(type, asBytes, (_request, body, done) => done(null, body))
 
-  app.post('/v1/items', { bodyLimit: maxBodyBytes }, async (request, reply) => {
+  const options = { bodyLimit: maxBodyBytes, config: { bodyLimitName: 'maxBodyBytes' } }
+  app.post('/v1/items', options, async (request, reply) => {
     const { job = DEFAULT_JOB } = readQuery(request.query, { job: 'text' })
     const body = (request.body ?? Buffer.alloc(0)) as Buffer
     const ndjson = NDJSON.test(request.headers['content-type'] ?? '')
     const ingest = new Ingest(target, target.job(job))
-    const items = itemsOfBody(body, ndjson)
-    while (ingest.takeBlock(items)) await nextTurn()
+    const items = itemsOfBody(body, ndjson, maxItemsPerRequest)
+    while (ingest.takeBlock(items)) {
+      await nextTurn()
+      // Nobody would read the answer. What was taken stays: sent again, it is a duplicate.
+      if (request.raw.socket.destroyed) return reply.hijack()
+    }
     return answer(reply, ingest.response())
   })
 }

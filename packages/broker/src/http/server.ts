@@ -5,7 +5,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { installErrorHandlers } from './errors.js'
 import type { IngestTarget } from './ingest.js'
-import { itemsRoute } from './items-route.js'
+import { type ItemsLimits, itemsRoute } from './items-route.js'
 import { type JobActions, jobsRoutes } from './jobs-routes.js'
 import { type Observed, observeRoutes } from './observe-routes.js'
 import { type ResultReaders, resultsRoute } from './results-route.js'
@@ -15,7 +15,7 @@ export interface HttpFace {
   readonly jobs: JobActions
   readonly results: ResultReaders
   readonly observed: Observed
-  readonly maxBodyBytes: number
+  readonly limits: ItemsLimits
   readonly log: Logger
 }
 
@@ -64,7 +64,7 @@ export class HttpServer {
     jobsRoutes(app, face.jobs)
     resultsRoute(app, face.results)
     observeRoutes(app, face.observed)
-    app.register(async (scope) => itemsRoute(scope, face.ingest, face.maxBodyBytes))
+    app.register(async (scope) => itemsRoute(scope, face.ingest, face.limits))
     try {
       await app.listen({ host, port })
     } catch (cause) {

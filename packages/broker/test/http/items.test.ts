@@ -1,7 +1,13 @@
 // POST /v1/items through real HTTP: every accepted form, every refusal with its code, field and line.
-import { describe, expect, test } from 'vitest'
+import net from 'node:net'
+import Fastify from 'fastify'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { itemsRoute } from '../../src/http/items-route.ts'
+import { Job } from '../../src/jobs.ts'
+import { ResultLog } from '../../src/results/log.ts'
 import { items, ndjson, type TestBroker, testBroker } from '../support/broker.ts'
 import { FakeConsumer } from '../support/fake-consumer.ts'
+import { until } from '../support/until.ts'
 
 const NDJSON = 'application/x-ndjson'
 const one = { id: 'a', tokens: [1, 2, 3] }
@@ -141,11 +147,31 @@ describe('items: refusals of one item', () => {
     expect(answer.body.error).toMatchObject({ code: 'FABRIC_NOT_FOUND', field: 'job' })
   })
 
-  test('S34: an item over maxItemBytes is 413', async () => {
-    const broker = await testBroker({ maxItemBytes: 1024 })
-    const answer = await broker.post('/v1/items', { id: 'a', tokens: Array(300).fill(1) })
-    expect(answer.status).toBe(413)
-    expect(answer.body.error.code).toBe('FABRIC_TOO_LARGE')
+  const payload = (bytes: number) => Buffer.alloc(bytes).toString('base64')
+  test.each([
+    ['tokens', { id: 'a', tokens: Array(300).fill(1) }, 'tokens', /maxItemBytes/],
+    ['payload', { id: 'a', payload: payload(1100), length: 1 }, 'payload', /maxItemBytes/],
+    ['length', { id: 'a', payload: payload(4), length: 9000 }, 'length', /maxBatchBytes/],
+  ])(
+    'S34: %s over a limit is 413 with the field and the limit',
+    async (_name, item, field, limit) => {
+      const broker = await testBroker({ maxItemBytes: 1024, maxBatchBytes: 16_384 })
+      const alone = await broker.post('/v1/items', item)
+      expect(alone.status).toBe(413)
+      expect(alone.body.error).toMatchObject({ code: 'FABRIC_TOO_LARGE', field })
+      expect(alone.body.error.message).toMatch(limit)
+      const list = await broker.post('/v1/items', [one, item])
+      expect(list.body.items[1].error.field).toBe(`items[1].${field}`)
+      const lines = await broker.post('/v1/items', ndjson([one, item]), NDJSON)
+      expect(lines.body.items[1].error).toMatchObject({ field, line: 2 })
+    },
+  )
+
+  test('S36: a conflict names the id', async () => {
+    const broker = await testBroker()
+    await broker.post('/v1/items', one)
+    const list = await broker.post('/v1/items', [{ ...one, tokens: [9] }])
+    expect(list.body.error).toMatchObject({ code: 'FABRIC_ID_CONFLICT', field: 'items[0].id' })
   })
 })
 
@@ -203,6 +229,61 @@ describe('items: refusals of the body', () => {
     const answer = await broker.post('/v1/items', items(100))
     expect(answer.status).toBe(413)
     expect(answer.body.error.code).toBe('FABRIC_TOO_LARGE')
+  })
+
+  test.each([
+    ['an array', items(4), 'application/json'],
+    ['a list under items', { items: items(4) }, 'application/json'],
+    ['NDJSON', ndjson(items(4)), NDJSON],
+    ['NDJSON with blank lines', `\n\n\n${JSON.stringify(one)}`, NDJSON],
+  ])('%s of more than maxItemsPerRequest is 413 and nothing of it is taken', async (...row) => {
+    const [, body, type] = row
+    const broker = await testBroker({ maxItemsPerRequest: 3 })
+    const answer = await broker.post('/v1/items', body, type)
+    expect(answer.status).toBe(413)
+    expect(answer.body.error).toMatchObject({ code: 'FABRIC_TOO_LARGE', field: 'items' })
+    expect(answer.body.error.message).toContain('maxItemsPerRequest')
+    expect(broker.state().items.accepted).toBe(0)
+    expect((await broker.post('/v1/items', `${ndjson(items(3))}\n`, NDJSON)).body.accepted).toBe(3)
+  })
+
+  test('the limit that a body is over is named, or said to be fixed', async () => {
+    const broker = await testBroker({ maxBodyBytes: 1024 })
+    const named = await broker.post('/v1/items', items(100))
+    expect(named.body.error.message).toBe('the body is over 1024 bytes (maxBodyBytes)')
+    const fixed = await broker.post('/v1/jobs', { id: 'x'.repeat(70_000) })
+    expect(fixed.status).toBe(413)
+    expect(fixed.body.error.message).toMatch(/over 65536 bytes \(a fixed limit/)
+  })
+
+  test('the rest of a long body is left when its sender has gone', async () => {
+    const app = Fastify()
+    onTestFinished(() => app.close())
+    const job = new Job(0, 'default', null, new ResultLog())
+    let blocks = 0
+    const target = {
+      job: () => job,
+      submit: (_job: Job, { count }: { count: number }) => {
+        blocks += 1
+        client.destroy()
+        return { codes: new Uint8Array(count), retryAfterMs: 0 }
+      },
+      maxItemBytes: 1024,
+    }
+    const limits = { maxBodyBytes: 2 ** 24, maxItemsPerRequest: 100_000 }
+    app.register(async (scope) => itemsRoute(scope, target, limits))
+    await app.listen({ host: '127.0.0.1', port: 0 })
+    let left = false
+    app.server.on('connection', (socket) => socket.on('close', () => (left = true)))
+    const body = `${JSON.stringify(one)}\n`.repeat(100_000)
+    const head = `POST /v1/items HTTP/1.1\r\nhost: x\r\ncontent-type: ${NDJSON}\r\ncontent-length: ${body.length}\r\n\r\n`
+    const client = net.connect((app.server.address() as net.AddressInfo).port, '127.0.0.1')
+    client.write(head + body)
+    await until(() => left)
+    const taken = blocks
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+    expect(blocks).toBe(taken)
+    expect(blocks).toBeLessThan(50)
   })
 
   test('a parameter that is unknown is refused by name', async () => {
