@@ -4,7 +4,7 @@ import { RING_PAGES, type RingPages } from './pages.js'
 
 /** worker.terminate() is heard between two of these: no native call blocks longer. */
 const WAIT_SLICE_MS = 50
-/** About as long as a sleep and its wake-up take: 20 us on a 3 GHz x86. */
+/** A wait that is over sooner than a sleep and its wake-up would take should not sleep. */
 const SPINS = 500
 
 export class RingReader {
