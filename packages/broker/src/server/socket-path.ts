@@ -11,7 +11,7 @@ import { basename, dirname, join } from 'node:path'
 import { FabricError } from '@fabric/protocol'
 
 /** sun_path holds 108 bytes, the last is 0. */
-const PATH_BYTES_MAX = 107
+export const PATH_BYTES_MAX = 107
 const SYSTEM_FOLDER = '/run/fabric'
 const SOCKET_NAME = 'broker.sock'
 const PROBE_TIMEOUT_MS = 2_000
@@ -55,10 +55,21 @@ export function prepareFolder(path: string, open: boolean): void {
     )
   const folder = dirname(path)
   try {
-    if (!exists(folder)) mkdirSync(folder, { recursive: true, mode: open ? 0o755 : 0o700 })
+    makeFolder(folder, open ? 0o755 : 0o700)
     accessSync(folder, constants.W_OK | constants.X_OK)
   } catch (cause) {
     refuse(`${folder} cannot be used: ${(cause as Error).message}`, cause)
+  }
+}
+
+/** Step by step: Node's recursive mkdir never returns below a folder like /proc that makes none. */
+function makeFolder(folder: string, mode: number): void {
+  if (exists(folder)) return
+  makeFolder(dirname(folder), mode)
+  try {
+    mkdirSync(folder, { mode })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }
 

@@ -1,11 +1,17 @@
 // The Unix socket that consumers on this host connect to. It is bound under a name of its own and
 // moved into place whole: whoever finds it at its path finds it listening and with its final mode.
 import { randomBytes } from 'node:crypto'
-import { chmodSync, lstatSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, closeSync, constants, lstatSync, openSync, renameSync, rmSync } from 'node:fs'
 import net, { type Server, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { FabricError } from '@fabric/protocol'
-import { checkReplaceable, lockPath, type PathLock, prepareFolder } from './socket-path.js'
+import {
+  checkReplaceable,
+  lockPath,
+  PATH_BYTES_MAX,
+  type PathLock,
+  prepareFolder,
+} from './socket-path.js'
 
 export interface UnixListenerOptions {
   readonly path: string
@@ -60,11 +66,18 @@ export class UnixListener {
 }
 
 async function bind(server: Server, path: string, open: boolean) {
-  const temporary = join(dirname(path), `.${randomBytes(4).toString('hex')}`)
+  const name = `.${randomBytes(4).toString('hex')}`
+  const temporary = join(dirname(path), name)
+  // A path may be as long as an address goes and yet have a shorter name than the temporary one:
+  // then the folder is reached through a descriptor.
+  const isTooLong = Buffer.byteLength(temporary) > PATH_BYTES_MAX
+  let folder: number | null = null
   try {
+    if (isTooLong) folder = openSync(dirname(path), constants.O_DIRECTORY)
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      server.listen({ path: temporary, backlog: BACKLOG }, resolve)
+      const address = folder === null ? temporary : `/proc/self/fd/${folder}/${name}`
+      server.listen({ path: address, backlog: BACKLOG }, resolve)
     })
     chmodSync(temporary, open ? 0o666 : 0o600)
     const { dev, ino } = lstatSync(temporary)
@@ -72,10 +85,13 @@ async function bind(server: Server, path: string, open: boolean) {
     return { dev, ino }
   } catch (cause) {
     server.close()
+    rmSync(temporary, { force: true })
     const { message } = cause as Error
     throw new FabricError('FABRIC_SOCKET_PATH', `cannot listen on ${path}: ${message}`, {
       field: 'socket',
       cause,
     })
+  } finally {
+    if (folder !== null) closeSync(folder)
   }
 }

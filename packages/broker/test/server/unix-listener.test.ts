@@ -1,7 +1,15 @@
 // The Unix socket's file: who may have the path, what is replaced, what is left alone.
-import { existsSync, lstatSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import net from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { startBroker } from '../../src/index.ts'
 import { defaultSocketPath } from '../../src/server/socket-path.ts'
@@ -55,6 +63,24 @@ describe('socket path', () => {
     const file = join(temporaryFolder(), 'file')
     writeFileSync(file, '')
     await expect(start(join(file, 'b.sock'))).rejects.toMatchObject({ code: 'FABRIC_SOCKET_PATH' })
+  })
+
+  test('a folder below one that makes no folders is refused, at any depth', async () => {
+    for (const path of ['/proc/nope/x.sock', '/proc/nope/deep/er/x.sock'])
+      await expect(start(path)).rejects.toMatchObject({ code: 'FABRIC_SOCKET_PATH' })
+  })
+
+  test.each([104, 107])('a path of %i bytes with a short name is listened on', async (bytes) => {
+    const folder = temporaryFolder()
+    const path = join(folder, 'x'.repeat(bytes - Buffer.byteLength(folder) - 3), 's')
+    expect(Buffer.byteLength(path)).toBe(bytes)
+    const broker = await testBroker({ socket: path })
+    expect(readdirSync(dirname(path))).toEqual(['s'])
+    const socket = net.connect(path)
+    await new Promise((resolve) => socket.on('connect', resolve))
+    socket.destroy()
+    await broker.stop()
+    expect(readdirSync(dirname(path))).toEqual([])
   })
 
   test('the file is removed at the end, but not if another stands there by then', async () => {
