@@ -60,8 +60,13 @@ Codes run_pair(Side broker, Side consumer, Ledger& ledger) {
 // The wakes, fulls and gaps that some points need are rare, so their later passes are nearer.
 std::uint64_t pass_of(const char* point, std::uint64_t round) {
   const bool rare = std::strstr(point, "gap") || std::strstr(point, "full") ||
-                    std::strstr(point, "wake") || std::strstr(point, "armed");
+                    std::strstr(point, "wake") || std::strstr(point, "armed") ||
+                    std::strstr(point, "wait");
   return rare ? 1 + round : 1 + round * round * 7;
+}
+
+bool needs_futex(const char* point) {
+  return std::strstr(point, "wait.") || std::strcmp(point, "wake.word_changed") == 0;
 }
 
 void kill_broker_at(const char* point, std::uint64_t round, Ledger& ledger, Tally& tally) {
@@ -70,7 +75,7 @@ void kill_broker_at(const char* point, std::uint64_t round, Ledger& ledger, Tall
   // Only a writer alone waits by arm_space().
   const bool alone = std::strcmp(point, "space.armed") == 0;
   const Side broker{-1, alone ? 1 : writers, round + 1, point, pass_of(point, round)};
-  const Side consumer{-1, broker.writers, round + 1, nullptr, 0};
+  const Side consumer{-1, broker.writers, round + 1, nullptr, 0, needs_futex(point)};
   const Codes codes = run_pair(broker, consumer, ledger);
   const bool ok = codes.broker == kKilled && ledger.killed_at_point && codes.consumer == 0;
   tally.count(ok, std::string("broker killed at ") + point + ": broker " +
@@ -81,7 +86,8 @@ void kill_broker_at(const char* point, std::uint64_t round, Ledger& ledger, Tall
 void kill_consumer_at(const char* point, std::uint64_t round, Ledger& ledger, Tally& tally) {
   const std::uint64_t writers = round % 2 == 0 ? 1 : 3;
   const Side broker{-1, writers, round + 1, nullptr, 0};
-  const Side consumer{-1, writers, round + 1, point, pass_of(point, round)};
+  const Side consumer{-1,    writers,        round + 1, point, pass_of(point, round),
+                      needs_futex(point)};
   const Codes codes = run_pair(broker, consumer, ledger);
   const bool ok = codes.consumer == kKilled && ledger.killed_at_point && codes.broker == 0;
   tally.count(ok, std::string("consumer killed at ") + point + ": broker " +
@@ -104,7 +110,8 @@ void restart(const Options& options, Ledger& ledger, Tally& tally) {
     const std::uint64_t who = round % 3;  // the broker, the consumer, both
     const std::uint64_t writers = 1 + next_random(random) % 3;
     Side broker{-1, writers, round + 1, who != 1 ? "" : nullptr, 1 + next_random(random) % 400};
-    Side consumer{-1, writers, round + 1, who != 0 ? "" : nullptr, 1 + next_random(random) % 60};
+    Side consumer{-1, writers, round + 1, who != 0 ? "" : nullptr, 1 + next_random(random) % 60,
+                  next_random(random) % 2 == 0};
     const Codes codes = run_pair(broker, consumer, ledger);
     // Of two that are to die the first to do so may keep the other from its place.
     const bool broker_ok = codes.broker == kKilled || (who != 0 && codes.broker == 0);

@@ -16,8 +16,9 @@ inline constexpr const char* kBrokerPoints[] = {
     "claim.head_loaded",    "claim.before_exchange", "claim.won",           "gap.before_stamp",
     "claim.busy",           "settle.before_exchange", "settle.exchanged",   "committed.looked",
     "wake.waiting_seen",    "head.accepted_loaded",  "head.read_loaded",    "full.before_answer",
-    "gap.before_exchange",  "space.armed"};
-inline constexpr const char* kConsumerPoints[] = {"next.waiting_set", "next.passed",
-                                                  "release.before_store", "release.stored"};
+    "gap.before_exchange",  "space.armed",           "wake.word_changed"};
+inline constexpr const char* kConsumerPoints[] = {"next.waiting_set",     "next.passed",
+                                                  "release.before_store", "release.stored",
+                                                  "wait.waiting_set",     "wait.woken"};
 
 }  // namespace fabric::soak

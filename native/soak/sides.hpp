@@ -13,6 +13,7 @@ struct Side {
   std::uint64_t seed;
   const char* point;   // where this side kills itself, or nullptr
   std::uint64_t pass;  // at the nth time
+  bool futex = false;  // the consumer sleeps on the futex and not on the pipe
 };
 
 // Returns only after the consumer died: 0 = the ring was sound and full to the end.

@@ -1,10 +1,11 @@
 // Writer threads against a reader process, for a time or for a number of records. Each record must
 // arrive once, whole, in claim order per writer.
 //
-//   ring_stress [--writers 3] [--records 0] [--seconds 5] [--start 0] [--capacity 8388608]
+//   ring_stress [--writers 3] [--records 0] [--seconds 5] [--start 0] [--capacity 8388608] [--futex 0]
 //
-// --records counts all writers together and ends the run; else --seconds does. With one writer both
-// sides sleep without any time limit that a lost wake-up could hide behind.
+// --records counts all writers together and ends the run; else --seconds does. The reader sleeps on
+// its pipe, or with --futex 1 on the futex; it and a writer that is alone sleep without any time
+// limit that a lost wake-up could hide behind.
 #include <signal.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ struct Plan {
   std::uint64_t seconds;
   std::uint64_t start;
   std::uint64_t capacity;
+  bool futex;
 };
 
 struct Totals {
@@ -60,7 +62,20 @@ bool all_came(const Reading& reading, const Totals& totals) {
   return all;
 }
 
-int reader_main(int socket) {
+// False: no wake-up came.
+bool sleep_until_more(const Plan& plan, const RingAttachment& memory, RingReader& ring, int socket) {
+  if (plan.futex) {
+    // Also woken for a record behind one that is not committed yet: then it looks and sleeps again.
+    const auto began = Clock::now();
+    return ring.wait(200, kLostAfterMs * 1'000'000LL) ||
+           Clock::now() - began < std::chrono::milliseconds(kLostAfterMs);
+  }
+  if (!wait_readable({memory.data_pipe(), socket}, kLostAfterMs)) return false;
+  drain_pipe(memory.data_pipe());
+  return true;
+}
+
+int reader_main(const Plan& plan, int socket) {
   const RingAttachment memory = receive_ring(socket);
   RingReader ring({memory.data(), memory.capacity(), memory.writer(), memory.reader(),
                    memory.space_pipe()});
@@ -68,8 +83,7 @@ int reader_main(int socket) {
   Totals totals{};
   for (bool ended = false; !ended;) {
     if (!reading.drain()) return 1;
-    if (!wait_readable({memory.data_pipe(), socket}, kLostAfterMs)) return lost("reader");
-    drain_pipe(memory.data_pipe());
+    if (!sleep_until_more(plan, memory, ring, socket)) return lost("reader");
     // The totals come when all is committed; what is in the ring then is all there is.
     ended = wait_readable({socket}, 0) &&
             read(socket, &totals, sizeof totals) == static_cast<ssize_t>(sizeof totals);
@@ -81,8 +95,9 @@ int reader_main(int socket) {
 
 class Writing {
  public:
-  Writing(const Plan& plan, RingMemory& memory)
+  Writing(const Plan& plan, int socket, RingMemory& memory)
       : plan_(plan),
+        socket_(socket),
         memory_(memory),
         ring_({memory.data(), plan.capacity, memory.writer(), memory.reader(), memory.data_pipe()},
               plan.start),
@@ -98,6 +113,9 @@ class Writing {
   }
 
   RingStat stat() { return ring_.stat(); }
+
+  // A record that is none: whoever sleeps on the futex looks at the socket.
+  void wake() { (void)ring_.claim(0); }
 
  private:
   std::uint64_t write_all(std::uint64_t writer) {
@@ -122,18 +140,20 @@ class Writing {
   }
 
   void wait_for_space(std::uint64_t seen) {
+    if (peer_is_gone(socket_)) failed_ = true;
     if (plan_.writers > 1) {
       // One wait at a time is what the ring promises; who writes with others looks again.
       std::this_thread::yield();
       return;
     }
     if (!ring_.arm_space(seen)) return;
-    if (!wait_readable({memory_.space_pipe()}, kLostAfterMs)) failed_ = lost("writer");
+    if (!wait_readable({memory_.space_pipe(), socket_}, kLostAfterMs)) failed_ = lost("writer");
     drain_pipe(memory_.space_pipe());
     ring_.disarm_space();
   }
 
   const Plan plan_;
+  const int socket_;
   RingMemory& memory_;
   RingWriter ring_;
   const Clock::time_point until_;
@@ -144,20 +164,21 @@ int run(const Plan& plan) {
   Pair sockets = socket_pair();
   Child reader = Child::start([&] {
     sockets.broker.reset();
-    return reader_main(sockets.consumer.get());
+    return reader_main(plan, sockets.consumer.get());
   });
   sockets.consumer.reset();
   RingMemory memory = RingMemory::create(plan.capacity, HugePages::Try, plan.start);
   send_ring(sockets.broker.get(), memory);
 
   const auto began = Clock::now();
-  Writing writing(plan, memory);
+  Writing writing(plan, sockets.broker.get(), memory);
   Totals totals{};
   const bool written = writing.run(totals);
   std::uint64_t report[2] = {};
-  const bool told = write(sockets.broker.get(), &totals, sizeof totals) ==
-                        static_cast<ssize_t>(sizeof totals) &&
-                    read(sockets.broker.get(), report, sizeof report) == sizeof report;
+  const bool sent = write(sockets.broker.get(), &totals, sizeof totals) ==
+                    static_cast<ssize_t>(sizeof totals);
+  if (plan.futex) writing.wake();
+  const bool told = sent && read(sockets.broker.get(), report, sizeof report) == sizeof report;
   const bool read_all = reader.wait() == 0 && told;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   const RingStat stat = writing.stat();
@@ -183,7 +204,8 @@ int main(int count, char** words) {
                   .records = options.get("--records", 0),
                   .seconds = options.get("--seconds", 5),
                   .start = options.get("--start", 0),
-                  .capacity = options.get("--capacity", 8ULL << 20)};
+                  .capacity = options.get("--capacity", 8ULL << 20),
+                  .futex = options.get("--futex", 0) != 0};
   if (plan.writers < 1 || plan.writers > kWritersMax) return 2;
   try {
     return run(plan);

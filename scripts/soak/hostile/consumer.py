@@ -1,6 +1,6 @@
 """A consumer that does all it can to the broker of its own machine.
 
-    python3 consumer.py SOCKET SECONDS SEED
+    python3 consumer.py SOCKET RING_ABI SECONDS SEED
 
 It registers as an honest one would, misbehaves in one way after another until it is cut off, and
 comes back. At the end it prints one line of JSON: what it did and how often it was cut off.
@@ -22,8 +22,12 @@ READ_POSITION, TAKEN_POSITION, WAITING = 0x000, 0x080, 0x100
 counts = {}
 
 
+def count_of(what):
+    return counts.get(what, 0)
+
+
 def count(what, by=1):
-    counts[what] = counts.get(what, 0) + by
+    counts[what] = count_of(what) + by
 
 
 class Ring:
@@ -33,6 +37,7 @@ class Ring:
         self.descriptors = descriptors
         self.page = mmap.mmap(descriptors[wire.RCTL], PAGE)
         self.control = mmap.mmap(descriptors[wire.WCTL], PAGE, prot=mmap.PROT_READ)
+        self.data = mmap.mmap(descriptors[wire.DATA], 0, prot=mmap.PROT_READ)
 
     def write(self, offset, value, size=8):
         self.page[offset:offset + size] = (value % 2**(8 * size)).to_bytes(size, 'little')
@@ -40,9 +45,14 @@ class Ring:
     def tail(self):
         return int.from_bytes(self.control[0x80:0x88], 'little')
 
+    def batch(self):
+        """The number of any batch that came, or None."""
+        at = self.data.find(b'FBAT')
+        return None if at < 0 else self.data[at + 8:at + 16]
+
     def close(self):
-        self.page.close()
-        self.control.close()
+        for mapped in (self.page, self.control, self.data):
+            mapped.close()
         for fd in self.descriptors:
             os.close(fd)
 
@@ -149,18 +159,28 @@ def hold(connection, seconds):
             pass
 
 
-def one_life(path, number, chance):
-    connection, _, descriptors = wire.register(path, f'hostile{number}')
+def take_and_hold(connection, ring):
+    """Longer than the broker lets anyone keep a batch."""
+    number = ring.batch()
+    if number is None:
+        return
+    connection.sendall(wire.frame(wire.TAKEN, number))
+    count('batches held')
+    hold(connection, 6)
+
+
+def one_life(path, ring_abi, number, chance):
+    connection, _, descriptors = wire.register(path, f'hostile{number}', ring_abi)
     count('registered')
     ring = Ring(descriptors) if descriptors else None
     acts = [lambda: garbage_socket(connection, chance), lambda: unasked_descriptors(connection),
-            lambda: hold(connection, chance.random() * 3)]
+            lambda: hold(connection, chance.random())]
     if ring:
         for fd in descriptors:
             clear_flags(fd)
         tamper_memory(ring)
         acts += [lambda: garbage_page(ring, chance), lambda: lie_about_reading(ring, chance),
-                 lambda: flood(ring), lambda: hold(connection, 0.3)]
+                 lambda: flood(ring), lambda: take_and_hold(connection, ring)]
     clear_flags(connection.fileno())
     connection.settimeout(20)
     try:
@@ -210,7 +230,8 @@ def strangers(path, total, until):
 
 
 def main():
-    path, seconds, seed = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+    path, ring_abi = sys.argv[1], int(sys.argv[2])
+    seconds, seed = float(sys.argv[3]), int(sys.argv[4])
     until = time.monotonic() + seconds
     crowd = threading.Thread(target=strangers, args=(path, 1000, until))
     crowd.start()
@@ -219,9 +240,11 @@ def main():
     while time.monotonic() < until:
         number += 1
         try:
-            one_life(path, number, chance)
-        except (ConnectionError, TimeoutError, BlockingIOError):
+            one_life(path, ring_abi, number, chance)
+        except (ConnectionError, TimeoutError, BlockingIOError) as error:
             count('refused')
+            if count_of('registered') == 0:
+                print(f'never let in: {error}', file=sys.stderr)
     crowd.join()
     print(json.dumps(counts))
 

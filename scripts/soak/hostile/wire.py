@@ -15,10 +15,10 @@ def frame(kind, body=b''):
     return struct.pack('<IBBH', 8 + len(body), kind, PROTOCOL, 0) + body
 
 
-def hello(name, transport='ring'):
+def hello(name, ring_abi, transport):
     contract = {'batchSize': 8, 'tokens': 512, 'inputLength': 64, 'model': 0}
     wishes = {
-        'protocol': PROTOCOL, 'ringAbi': 1, 'name': name, 'contract': contract,
+        'protocol': PROTOCOL, 'ringAbi': ring_abi, 'name': name, 'contract': contract,
         'transport': transport, 'pid': os.getpid(), 'host': 'hostile',
     }
     return frame(HELLO, json.dumps(wishes).encode())
@@ -31,10 +31,10 @@ def connect(path):
     return connection
 
 
-def register(path, name, transport='ring'):
+def register(path, name, ring_abi, transport='ring'):
     """Returns the connection, the welcome and the ring's descriptors."""
     connection = connect(path)
-    connection.sendall(hello(name, transport))
+    connection.sendall(hello(name, ring_abi, transport))
     data, passed, _, _ = socket.recv_fds(connection, 1 << 16, PASSED_MAX)
     while len(data) < 4 or len(data) < struct.unpack_from('<I', data)[0]:
         more = connection.recv(1 << 16)

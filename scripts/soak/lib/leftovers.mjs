@@ -1,5 +1,5 @@
 // What processes that are gone could have left: 2 MiB pages, files, descriptors.
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 
 const PAGE_BYTES = 2 << 20
@@ -31,6 +31,16 @@ const files = () => [
 
 export const openDescriptors = (pid) => readdirSync(`/proc/${pid}/fd`).length
 
+/** Without what Node opens for itself on first use, such as a device of random numbers. */
+const ownDescriptors = () =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return /^(\/memfd:|socket:|pipe:)/.test(readlinkSync(`/proc/self/fd/${fd}`))
+    } catch {
+      return false // the one that lists them
+    }
+  }).length
+
 /** The first true answer of `check`, or its last one after the deadline. */
 export async function eventually(check, deadlineMs = 20_000) {
   const deadline = Date.now() + deadlineMs
@@ -44,7 +54,7 @@ export async function eventually(check, deadlineMs = 20_000) {
 export class Leftovers {
   #files = files()
   #pages = orphanedPages()
-  #descriptors = openDescriptors('self')
+  #descriptors = ownDescriptors()
 
   /** Pages of a process that just died, or is just being mapped by another, settle within moments. */
   async count(tally) {
@@ -55,7 +65,7 @@ export class Leftovers {
     )
     const more = files().filter((file) => !this.#files.includes(file))
     tally.count(more.length === 0, `no file left behind ${more.join(' ')}`)
-    const open = openDescriptors('self')
-    tally.count(open <= this.#descriptors, `no descriptor left open (${open})`)
+    const closed = await eventually(() => ownDescriptors() <= this.#descriptors)
+    tally.count(closed, `no descriptor left open (${ownDescriptors()})`)
   }
 }

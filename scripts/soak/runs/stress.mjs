@@ -17,9 +17,12 @@ export async function stress(tally, { minutes = 1 }) {
   const program = join(build('release', 'ring_stress'), 'soak', 'ring_stress')
   const before = new Leftovers()
   const seconds = Math.max(1, Math.round((minutes * 60) / (STARTS.length * 2)))
+  let started = 0
   for (const [name, start] of STARTS) {
     for (const writers of [1, 3]) {
-      const args = ['--writers', writers, '--seconds', seconds, '--start', start]
+      // The two ways in which a reader sleeps take turns.
+      const futex = started++ % 4 >= 2 ? 1 : 0
+      const args = ['--writers', writers, '--seconds', seconds, '--start', start, '--futex', futex]
       const { code } = run(program, args.map(String))
       tally.count(code === 0, `${writers} writer(s) across position ${name}`)
     }
