@@ -65,6 +65,8 @@ bool all_came(const Reading& reading, const Totals& totals) {
 // False: no wake-up came.
 bool sleep_until_more(const Plan& plan, const RingAttachment& memory, RingReader& ring, int socket) {
   if (plan.futex) {
+    // The record that wakes for the totals may have been passed over already; they come before it.
+    if (wait_readable({socket}, 0)) return true;
     // Also woken for a record behind one that is not committed yet: then it looks and sleeps again.
     const auto began = Clock::now();
     return ring.wait(200, kLostAfterMs * 1'000'000LL) ||
