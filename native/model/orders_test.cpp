@@ -34,6 +34,7 @@ const Source kWriter{
     "src/ring_writer.cpp",
     {
         {"void count(", "counter.fetch_add(", {kStatus}},
+        {"void set_length(", "__atomic_store_n(", {Order::Relaxed}},
         {"void raise(", "cell.load(", {kOrders.head_load}},
         {"void raise(", "cell.compare_exchange_weak(", {kOrders.head_raise, kOrders.head_raise_lost}},
         {"ClaimResult RingWriter::claim(", "closed_.load(", {kOrders.closed_load}},

@@ -35,6 +35,12 @@ std::uint64_t now_ns() {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
+// relaxed: the stamp that follows publishes it. Atomic because look_at() may read a place that is
+// being filled again; what it reads then is dropped.
+void set_length(RecordHeader& header, std::uint64_t bytes) {
+  __atomic_store_n(&header.record_length, static_cast<std::uint32_t>(bytes), __ATOMIC_RELAXED);
+}
+
 // Raises `cell` to `value`, never lowers it: several threads accept positions at once.
 // acq_rel: whoever reads the raised value also sees what made it valid.
 void raise(std::atomic<std::uint64_t>& cell, std::uint64_t value) {
@@ -183,7 +189,7 @@ void RingWriter::publish_gap(std::uint64_t position, std::uint64_t bytes) {
   count(writer_->counters.pads);
   count(writer_->counters.gap_bytes, bytes);
   RecordHeader& gap = header(position);
-  gap.record_length = static_cast<std::uint32_t>(bytes);
+  set_length(gap, bytes);
   gap.payload_length = 0;
   FABRIC_TEST_POINT("gap.before_stamp");
   // seq_cst (with release in it): the reader's acquire load sees the length; and the store is
@@ -195,7 +201,7 @@ void RingWriter::publish_gap(std::uint64_t position, std::uint64_t bytes) {
 void RingWriter::begin_record(std::uint64_t position, const Space& space,
                               std::uint32_t payload_bytes, std::uint32_t writer_id) {
   RecordHeader& record = header(position);
-  record.record_length = static_cast<std::uint32_t>(space.need);
+  set_length(record, space.need);
   record.payload_length = payload_bytes;
   record.batch_sequence = 0;
   record.kind = 0;
