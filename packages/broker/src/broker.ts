@@ -290,6 +290,7 @@ class Broker implements RunningBroker {
       results: {
         jobs: this.#jobs,
         resultsRead: (job, bytes) => this.#engine.resultsRead(job, bytes),
+        maxUnreadResultBytes: this.config.maxUnreadResultBytes,
         closing: this.#closing.signal,
       },
       observed: {

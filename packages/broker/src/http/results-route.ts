@@ -1,6 +1,9 @@
 // GET /v1/jobs/{id}/results: the job's results from an offset on, as NDJSON, as fast as the reader
-// takes them. What went to the reader counts as read (S34). With follow the answer ends when the job
-// has ended.
+// takes them. With follow the answer ends when the job has ended.
+//
+// What counts as read (S34) may be dropped, so it must have arrived: all before the offset of a later
+// request, all of an answer that went out to its end, and of an answer under way what cannot stand in
+// a socket's buffer any more. A reader that breaks off finds the rest at its offset.
 import type { ServerResponse } from 'node:http'
 import { FabricError } from '@fabric/protocol'
 import type { FastifyInstance } from 'fastify'
@@ -13,12 +16,18 @@ export interface ResultReaders {
   readonly jobs: JobTable
   /** Tells the core that a reader has taken results. */
   resultsRead(job: Job, bytes: number): void
+  readonly maxUnreadResultBytes: number
   /** Aborted when the broker closes, which also wakes every job: no reader waits any longer. */
   readonly closing: AbortSignal
 }
 
 /** Written at once; the reader's socket decides when the next part follows. */
 const CHUNK_CHARS = 64 * 1024
+/**
+ * What the two kernels may hold between us and the reader: Linux lets a connection's buffers grow to
+ * 4 MiB here and 6 MiB there. A byte of the log is at least one of the answer.
+ */
+const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024
 
 interface ReadRequest {
   readonly job: Job
@@ -66,23 +75,40 @@ async function stream(
 ): Promise<void> {
   response.on('close', () => job.wake())
   response.flushHeaders()
-  const cursor = job.results.seek(offset)
+  const { results } = job
+  // Of a small bound half must count, or a job with one reader for its whole life would stand still.
+  const inFlightBytes = Math.min(IN_FLIGHT_BYTES_MAX, readers.maxUnreadResultBytes / 2)
+  const markRead = (bytePosition: number) => {
+    if (!job.deleted) readers.resultsRead(job, results.markRead(bytePosition))
+  }
+  const cursor = results.seek(offset)
+  const startByte = cursor.bytePosition
+  markRead(startByte)
   const end = offset + limit
   while (!response.destroyed) {
     // Deleted, or dropped because a faster reader of the job was here: no end that looks like one.
-    if (job.deleted || job.results.isDropped(cursor)) return void response.destroy()
+    if (job.deleted || results.isDropped(cursor)) return void response.destroy()
     const text = renderChunk(job, cursor, end, encoding)
     if (text !== '') {
       const flowing = response.write(text)
-      readers.resultsRead(job, job.results.markRead(cursor))
+      results.handOut(startByte, cursor)
       if (!flowing) await drained(response)
+      if (!response.destroyed) markRead(cursor.bytePosition - inFlightBytes)
       continue
     }
     if (cursor.offset >= end || !follow || job.state === 'ended' || readers.closing.aborted) break
     await job.changed()
   }
+  if (response.destroyed) return
   response.end()
+  if (await wentOut(response)) markRead(cursor.bytePosition)
 }
+
+/** Whether the answer left whole, with the reader still there. */
+const wentOut = (response: ServerResponse) =>
+  new Promise<boolean>((resolve) => {
+    response.once('finish', () => resolve(true)).once('close', () => resolve(false))
+  })
 
 /** Resolves when the reader has taken what was written, or is gone. */
 const drained = (response: ServerResponse) =>

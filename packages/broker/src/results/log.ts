@@ -50,6 +50,9 @@ export class ResultLog {
   #firstKept = 0
   #count = 0
   #appendedBytes = 0
+  /** Before it, all went to some reader, without a gap. */
+  #handedOutBytes = 0
+  /** Before it, all was read by one. */
   #readBytes = 0
   /** Segments from here on are not wholly read. */
   #firstUnread = 0
@@ -124,8 +127,9 @@ export class ResultLog {
   /** The record at the cursor, which moves behind it; null at the end. Views are borrowed. */
   next(cursor: LogCursor): ResultRecord | null {
     if (cursor.offset >= this.#count) return null
-    let segment = this.#segments[cursor.segment]!
-    if (cursor.byteInSegment === segment.usedBytes) {
+    let segment = this.#segments[cursor.segment]
+    // A cursor at the end of a segment outlives it.
+    if (segment === null || cursor.byteInSegment === segment.usedBytes) {
       cursor.segment += 1
       cursor.byteInSegment = 0
       segment = this.#segments[cursor.segment]!
@@ -148,13 +152,24 @@ export class ResultLog {
     }
   }
 
-  /** All before the cursor has been read. @returns bytes that were unread until now. */
-  markRead(cursor: LogCursor): number {
-    const bytes = Math.max(0, cursor.bytePosition - this.#readBytes)
+  /** A reader that began at `startByte` was given all up to the cursor. */
+  handOut(startByte: number, cursor: LogCursor): void {
+    if (startByte > this.#handedOutBytes) return
+    this.#handedOutBytes = Math.max(this.#handedOutBytes, cursor.bytePosition)
+  }
+
+  /**
+   * All before the byte position has been read, as far as it was handed out: who asks from further on
+   * has skipped what lies between. @returns bytes that were unread until now.
+   */
+  markRead(bytePosition: number): number {
+    const bytes = Math.max(0, Math.min(bytePosition, this.#handedOutBytes) - this.#readBytes)
     this.#readBytes += bytes
-    for (; this.#firstUnread < this.#segments.length - 1; this.#firstUnread++) {
+    while (this.#firstUnread < this.#segments.length - 1) {
       const segment = this.#segments[this.#firstUnread]!
       if (segment.startByte + segment.usedBytes > this.#readBytes) break
+      // Moved on first: whoever is told may drop it at once.
+      this.#firstUnread += 1
       this.onSegmentRead(this, segment.bytes.byteLength)
     }
     return bytes

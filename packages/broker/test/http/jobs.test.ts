@@ -1,4 +1,5 @@
 // Jobs and results through real HTTP: state, end, offsets, follow, what may be deleted when.
+import net from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { items, type TestBroker, testBroker } from '../support/broker.ts'
 import { FakeConsumer } from '../support/fake-consumer.ts'
@@ -211,6 +212,40 @@ describe('results', () => {
     expect((await broker.get('/v1/jobs/j')).body.unreadResultBytes).toBe(before / 2)
     await broker.get('/v1/jobs/j/results')
     expect((await broker.get('/v1/jobs/j')).body.unreadResultBytes).toBe(0)
+  })
+
+  test('a reader that breaks off finds what it has not read at its offset, with nothing kept', async () => {
+    const broker = await testBroker({ maxKeptResultBytes: 0 })
+    const consumer = await FakeConsumer.connect(broker.socketPath)
+    await broker.post('/v1/items', items(2000))
+    await consumer.work(() => broker.state().items.settled.completed === 2000)
+    const { hostname, port } = new URL(broker.httpUrl)
+    const reader = net.connect(Number(port), hostname)
+    reader.write('GET /v1/jobs/default/results?follow=true HTTP/1.1\r\nhost: x\r\n\r\n')
+    await new Promise((resolve) => reader.once('data', resolve))
+    reader.destroy()
+    const path = '/v1/jobs/default/results'
+    expect(lines((await broker.get(`${path}?limit=1000`)).text)).toHaveLength(1000)
+    // Asking from 1000 on says that the first 1000 have arrived.
+    expect(lines((await broker.get(`${path}?offset=1000`)).text)).toHaveLength(1000)
+    expect((await broker.get(path)).status).toBe(410)
+  })
+
+  test('S34: a job goes on under maxUnreadResultBytes while one reader follows it', async () => {
+    const broker = await testBroker({ maxUnreadResultBytes: 1024 })
+    const consumer = await FakeConsumer.connect(broker.socketPath)
+    await broker.post('/v1/items', items(400))
+    await broker.post('/v1/jobs/default/flush')
+    const following = broker.get('/v1/jobs/default/results?follow=true')
+    await consumer.work(() => broker.state().items.settled.completed === 400)
+    expect(lines((await following).text)).toHaveLength(400)
+  })
+
+  test('S34: asking from an offset that nobody was given reads nothing before it', async () => {
+    const broker = await withResults(16)
+    const before = (await broker.get('/v1/jobs/j')).body.unreadResultBytes
+    await broker.get('/v1/jobs/j/results?offset=8')
+    expect((await broker.get('/v1/jobs/j')).body.unreadResultBytes).toBe(before)
   })
 
   test('maxKeptResultBytes: read results make room, and their offset is 410', async () => {

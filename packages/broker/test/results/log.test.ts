@@ -2,7 +2,7 @@
 // bounded by what is unread plus maxKeptResultBytes.
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ResultLog, type ResultRecord } from '../../src/results/log.ts'
+import { type LogCursor, ResultLog, type ResultRecord } from '../../src/results/log.ts'
 import { renderLine } from '../../src/results/render.ts'
 import { ResultStore } from '../../src/results/store.ts'
 
@@ -72,13 +72,30 @@ describe('result log', () => {
     const log = new ResultLog()
     const bytes = log.append(record()) + log.append(record())
     const [first, second] = [log.seek(0), log.seek(0)]
-    log.next(first)
-    expect(log.markRead(first)).toBe(bytes / 2)
-    log.next(second)
-    expect(log.markRead(second)).toBe(0)
-    log.next(second)
-    expect(log.markRead(second)).toBe(bytes / 2)
+    const read = (cursor: LogCursor) => {
+      log.next(cursor)
+      log.handOut(0, cursor)
+      return log.markRead(cursor.bytePosition)
+    }
+    expect(read(first)).toBe(bytes / 2)
+    expect(read(second)).toBe(0)
+    expect(read(second)).toBe(bytes / 2)
     expect(log.unreadBytes).toBe(0)
+  })
+
+  test('what a reader skipped counts as unread until somebody was given it', () => {
+    const log = new ResultLog()
+    const bytes = log.append(record()) + log.append(record())
+    const behind = log.seek(1)
+    const startByte = behind.bytePosition
+    expect(log.markRead(startByte)).toBe(0)
+    log.next(behind)
+    log.handOut(startByte, behind)
+    expect(log.markRead(behind.bytePosition)).toBe(0)
+    const whole = log.seek(0)
+    while (log.next(whole) !== null);
+    log.handOut(0, whole)
+    expect(log.markRead(whole.bytePosition)).toBe(bytes)
   })
 })
 
@@ -91,12 +108,29 @@ describe('result store', () => {
     const held = logs.map((log) => log.heldBytes)
     const cursor = logs[0].seek(0)
     while (logs[0].next(cursor) !== null);
-    logs[0].markRead(cursor)
+    logs[0].handOut(0, cursor)
+    logs[0].markRead(cursor.bytePosition)
     expect(logs[0].firstOffset).toBeGreaterThan(0)
     expect(logs[0].heldBytes).toBeLessThan(held[0])
     expect(logs[1].heldBytes).toBe(held[1])
     expect(logs[0].isDropped({ ...cursor, offset: 0 })).toBe(true)
     expect(logs[0].seek(logs[0].firstOffset).offset).toBe(logs[0].firstOffset)
+  })
+
+  test('keeping nothing, a segment goes when it is read, and a cursor at its end goes on', () => {
+    const log = new ResultStore(0).create()
+    const cursor = log.seek(0)
+    let held = 0
+    for (let i = 0; i < 2000; i++) {
+      log.append(record())
+      log.next(cursor)
+      log.handOut(0, cursor)
+      log.markRead(cursor.bytePosition)
+      held = Math.max(held, log.heldBytes)
+    }
+    expect(cursor.offset).toBe(2000)
+    // Only the segment that is being filled: each is twice the one before.
+    expect(held).toBe(log.heldBytes)
   })
 })
 
