@@ -1,6 +1,6 @@
 // Builds and runs the native programs.
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
 export const root = join(import.meta.dirname, '../../..')
@@ -46,6 +46,29 @@ export function runCounted(tally, what, command, args, options) {
   const wrong = code === 0 ? Number(failed) : Math.max(1, Number(failed))
   tally.add(Number(passed), wrong, what)
 }
+
+/** Tests of a package, counted. @param {string[]} files none = all of them */
+export function runVitest(tally, what, package_, files, env) {
+  const report = join(root, '.cache', 'soak', `${package_}.json`)
+  rmSync(report, { force: true })
+  const flags = ['--reporter=json', `--outputFile=${report}`, '--testTimeout=300000']
+  const { code, output } = run(
+    join(root, 'node_modules', '.bin', 'vitest'),
+    ['run', ...flags, ...files],
+    { cwd: join(root, 'packages', package_), env, show: false },
+  )
+  if (code !== 0) process.stdout.write(output)
+  const found = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : {}
+  const wrong = code === 0 ? 0 : Math.max(1, found.numFailedTests ?? 0)
+  if (wrong > 0) for (const name of failures(found)) process.stdout.write(`       ${name}\n`)
+  tally.add(found.numPassedTests ?? 0, wrong, what)
+}
+
+const failures = ({ testResults = [] }) =>
+  testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .filter(({ status }) => status === 'failed')
+    .map(({ fullName, failureMessages }) => `${fullName}: ${failureMessages.join(' ')}`)
 
 /** As cmake-js builds it, with sanitizers; `environment` makes Node load it. */
 export function sanitizedAddon() {

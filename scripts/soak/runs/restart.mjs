@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Broker, honestConsumer, items, temporaryFolder } from '../lib/broker.mjs'
 import { eventually, Leftovers, openDescriptors } from '../lib/leftovers.mjs'
-import { build, runCounted } from '../lib/programs.mjs'
+import { build, runCounted, runVitest } from '../lib/programs.mjs'
 
 const FLAGS = ['--ring-bytes', String(4 << 20), '--log-level', 'info', '--max-deliveries', '65535']
 
@@ -92,6 +92,8 @@ export async function restart(tally, { rounds = 1000 }) {
     '--rounds',
     String(rounds),
   ])
+  const endurance = { FABRIC_ROUNDS: String(rounds) }
+  runVitest(tally, `${rounds} ends of workers`, 'shm-ring', ['test/endurance.test.ts'], endurance)
   await product(tally, Math.max(5, Math.round(rounds / 20)))
   await before.count(tally)
 }
