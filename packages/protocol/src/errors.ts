@@ -14,6 +14,10 @@ const kinds = {
     meaning: 'The request is not valid JSON, or its type is not accepted.',
   },
   FABRIC_NOT_FOUND: { status: 404, meaning: 'No such job, item or route.' },
+  FABRIC_METHOD: {
+    status: 405,
+    meaning: 'The path does not take this method; `Allow` names those it takes.',
+  },
   FABRIC_ITEM_MALFORMED: {
     status: 422,
     meaning:

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { FabricError } from '@fabric/protocol'
 import Fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import { installErrorHandlers } from './errors.js'
+import { EARLY_ERROR_HANDLERS, installErrorHandlers } from './errors.js'
 import type { IngestTarget } from './ingest.js'
 import { type ItemsLimits, itemsRoute } from './items-route.js'
 import { type JobActions, jobsRoutes } from './jobs-routes.js'
@@ -53,6 +53,7 @@ export class HttpServer {
   static async open({ host, port }: HttpAddress, face: HttpFace): Promise<HttpServer> {
     const app = Fastify({
       logger: false,
+      ...EARLY_ERROR_HANDLERS,
       bodyLimit: SMALL_BODY_BYTES_MAX,
       forceCloseConnections: 'idle',
       requestTimeout: REQUEST_TIMEOUT_MS,

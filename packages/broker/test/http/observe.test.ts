@@ -1,4 +1,5 @@
 // What looks and changes nothing: probes, state, metrics, errors of unknown routes, listening.
+import net from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { startBroker } from '../../src/index.ts'
 import { items, temporaryFolder, testBroker } from '../support/broker.ts'
@@ -51,6 +52,54 @@ describe('probes', () => {
     const answer = await broker.get('/v2/items')
     expect(answer.status).toBe(404)
     expect(answer.body.error.code).toBe('FABRIC_NOT_FOUND')
+  })
+})
+
+describe('errors from before a route have the shape of every error', () => {
+  const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`
+  const post = 'POST /v1/items HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n'
+  test.each([
+    ['a path that is no percent-encoding', get('/v1/jobs/%zz'), 400, 'FABRIC_BAD_REQUEST'],
+    ['a job id that is too long', get(`/v1/jobs/${'x'.repeat(600)}`), 400, 'FABRIC_BAD_REQUEST'],
+    ['a request line that is none', 'nonsense\r\n\r\n', 400, 'FABRIC_BAD_REQUEST'],
+    [
+      'a chunk without a length',
+      `${post}transfer-encoding: chunked\r\n\r\nzz\r\n`,
+      400,
+      'FABRIC_BAD_REQUEST',
+    ],
+    [
+      'headers that are too long',
+      `GET / HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`,
+      413,
+      'FABRIC_TOO_LARGE',
+    ],
+  ])('%s', async (_name, request, status, code) => {
+    const broker = await testBroker()
+    const { hostname, port } = new URL(broker.httpUrl)
+    const socket = net.connect(Number(port), hostname)
+    socket.on('error', () => {})
+    let text = ''
+    socket.setEncoding('utf8').on('data', (chunk) => (text += chunk))
+    const closed = new Promise((resolve) => socket.on('close', resolve))
+    socket.write(request)
+    await closed
+    expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    const { error } = JSON.parse(text.slice(text.indexOf('\r\n\r\n')))
+    expect(error).toEqual({ code, message: expect.any(String) })
+  })
+
+  test.each([
+    ['PUT', '/v1/items', 'POST'],
+    ['PATCH', '/v1/jobs/x?y=1', 'DELETE, GET, HEAD'],
+    ['POST', '/v1/jobs/x/results', 'GET'],
+    ['DELETE', '/metrics', 'GET, HEAD'],
+  ])('%s %s is 405 with the methods that the path takes', async (method, path, allow) => {
+    const broker = await testBroker()
+    const response = await fetch(broker.httpUrl + path, { method })
+    expect(response.status).toBe(405)
+    expect(response.headers.get('allow')!.split(', ').sort().join(', ')).toBe(allow)
+    expect(await response.json()).toMatchObject({ error: { code: 'FABRIC_METHOD' } })
   })
 })
 
