@@ -8,7 +8,7 @@ import type { Logger } from 'pino'
 import { Connection, type ConnectionHost } from './channels/connection.js'
 import { RingBudget } from './channels/ring-budget.js'
 import { type Clock, monotonicClock, NS_PER_MS } from './clock.js'
-import { type ConfigSources, loadConfig } from './config/load.js'
+import { type ConfigSources, loadConfig, unknownVariables } from './config/load.js'
 import type { BrokerConfig } from './config/options.js'
 import { Core } from './core/core.js'
 import type { CoreConfig, CoreCounts, DeathCause, SubmitBlock } from './core/types.js'
@@ -47,6 +47,7 @@ export interface RunningBroker {
 export async function startBroker(options: BrokerOptions = {}): Promise<RunningBroker> {
   const config = loadConfig(options)
   const log = options.log ?? makeLogger({ level: config.logLevel, format: config.logFormat })
+  for (const warning of unknownVariables(options.environment ?? {})) log.warn(warning)
   const address = parseAddress(config.http)
   if (!isLoopback(address.host) && !config.insecure)
     throw new FabricError(

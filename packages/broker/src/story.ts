@@ -88,15 +88,7 @@ export class Story {
         )
         break
       case 'late':
-        this.log.debug(
-          {
-            consumer: consumers.get(effect.consumer)?.name,
-            batch: effect.batch,
-            items: effect.items,
-            code: effect.unknownLease ? 'FABRIC_LEASE_UNKNOWN' : undefined,
-          },
-          'late results were dropped',
-        )
+        this.#late(effect, consumers.get(effect.consumer)?.name)
         break
       default:
     }
@@ -110,6 +102,17 @@ export class Story {
         { model, batches, items, seconds: seconds(ns) },
         `cleanup of model ${model} ended after ${batches} batches`,
       )
+  }
+
+  /** Late is ordinary (S26); a lease that never was is a defect of the consumer, or of another life. */
+  #late(effect: Extract<Effect, { type: 'late' }>, consumer: string | undefined): void {
+    const { batch, items } = effect
+    if (effect.unknownLease)
+      this.log.warn(
+        { consumer, batch, items, code: 'FABRIC_LEASE_UNKNOWN' },
+        `consumer ${consumer} sent results of a batch that this broker never gave out: dropped`,
+      )
+    else this.log.debug({ consumer, batch, items }, 'late results were dropped')
   }
 
   #dead(effect: Extract<Effect, { type: 'dead' }>, consumer: Consumer | undefined): void {

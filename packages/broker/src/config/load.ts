@@ -46,8 +46,12 @@ function take(
 ): void {
   const { check, fromText, expects } = option(name)
   const checked = check(typeof value === 'string' ? fromText(value) : value)
-  if (checked === undefined)
-    refuse(name, `${source} is ${JSON.stringify(value)}, expected ${expects}`)
+  if (checked === undefined) {
+    // A range without an end ends where numbers stop being exact.
+    const isBeyond = expects.includes('or more') && Number(value) > Number.MAX_SAFE_INTEGER
+    const limit = isBeyond ? `, at most ${Number.MAX_SAFE_INTEGER}` : ''
+    refuse(name, `${source} is ${JSON.stringify(value)}, expected ${expects}${limit}`)
+  }
   given.set(name, checked)
 }
 
@@ -58,9 +62,7 @@ function readFile(file: string, given: Map<OptionName, unknown>): void {
   } catch (cause) {
     refuse('config', `${file} cannot be read (${(cause as Error).message})`)
   }
-  const document = parseDocument(content)
-  if (document.errors.length > 0) refuse('config', `${file}: ${document.errors[0].message}`)
-  const values: unknown = document.toJS()
+  const values = parseYaml(file, content)
   if (values === null || values === undefined) return
   if (typeof values !== 'object' || Array.isArray(values))
     refuse('config', `${file} must hold keys and values`)
@@ -68,6 +70,33 @@ function readFile(file: string, given: Map<OptionName, unknown>): void {
     if (!isOption(name)) refuse(name, `unknown key in ${file}${suggestion(name)}`)
     else take(given, name, value, `in ${file} it`)
   }
+}
+
+function parseYaml(file: string, content: string): unknown {
+  const document = parseDocument(content)
+  try {
+    if (document.errors.length > 0) throw document.errors[0]
+    return document.toJS()
+  } catch (error) {
+    // What follows the first line is the place, drawn.
+    return refuse('config', `${file}: ${(error as Error).message.replace(/:?\n.*/s, '')}`)
+  }
+}
+
+/** Read by the commands beside the options. */
+const OTHER_VARIABLES = ['FABRIC_CONFIG', 'FABRIC_BROKER', 'FABRIC_API_KEY']
+/** Kubernetes sets such for every service: FABRIC_SERVICE_HOST, FABRIC_PORT_7410_TCP. */
+const OF_A_SERVICE = /_(SERVICE_HOST|SERVICE_PORT|PORT)(_[A-Z0-9_]+)?$/
+
+/** A warning for each variable that looks like ours and is read by nobody. */
+export function unknownVariables(
+  environment: Readonly<Record<string, string | undefined>>,
+): string[] {
+  const known = [...OPTION_NAMES.map(environmentOf), ...OTHER_VARIABLES]
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('FABRIC_') && !known.includes(name))
+    .filter((name) => !OF_A_SERVICE.test(name))
+    .map((name) => `no command reads the variable ${name}${suggestion(name, known)}`)
 }
 
 function readEnvironment(
@@ -116,9 +145,27 @@ function checkTogether(config: BrokerConfig): void {
     )
 }
 
-/** " (did you mean leaseTimeoutMs?)" for a key that differs from a known one only a little. */
-function suggestion(name: string): string {
+/** " (did you mean leaseTimeoutMs?)" for a name that differs from a known one only a little. */
+function suggestion(name: string, known: readonly string[] = OPTION_NAMES): string {
   const plain = (text: string) => text.replace(/[-_]|ms$|bytes$/gi, '').toLowerCase()
-  const near = OPTION_NAMES.find((known) => plain(known) === plain(name))
+  const near =
+    known.find((each) => plain(each) === plain(name)) ??
+    known.find((each) => editDistance(plain(each), plain(name)) <= EDITS_MAX)
   return near === undefined ? '' : ` (did you mean ${near}?)`
+}
+
+const EDITS_MAX = 2
+
+/** Levenshtein's, row by row. */
+function editDistance(from: string, to: string): number {
+  let above = Array.from({ length: to.length + 1 }, (_, column) => column)
+  for (let row = 1; row <= from.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= to.length; column++) {
+      const replaced = above[column - 1] + (from[row - 1] === to[column - 1] ? 0 : 1)
+      current.push(Math.min(replaced, above[column] + 1, current[column - 1] + 1))
+    }
+    above = current
+  }
+  return above[to.length]
 }

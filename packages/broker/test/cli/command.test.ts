@@ -41,7 +41,7 @@ describe('fabric-broker: calls', () => {
     const command = run('serve', '--config', file)
     expect((await command.exited).code).toBe(1)
     expect(command.errorLines).toEqual([
-      `fabric-broker: FABRIC_CONFIG_INVALID: chanelDepth: unknown key in ${file}`,
+      `fabric-broker: FABRIC_CONFIG_INVALID: chanelDepth: unknown key in ${file} (did you mean channelDepth?)`,
     ])
   })
 

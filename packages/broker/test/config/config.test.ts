@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { unknownVariables } from '../../src/config/load.ts'
 import { environmentOf, flagOf, OPTION_NAMES, OPTIONS } from '../../src/config/options.ts'
 import { configReference, configSchema, errorReference, loadConfig } from '../../src/index.ts'
 import { temporaryFolder } from '../support/broker.ts'
@@ -77,7 +78,22 @@ describe('config: refusals name the key and where it stands', () => {
     ['an address without a port', { flags: { http: 'localhost' } }, 'http', /host:port/],
     ['a bad variable', { environment: { FABRIC_SERVE: 'last' } }, 'serve', /FABRIC_SERVE/],
     ['a file that is a list', { file: '- a\n' }, 'config', /keys and values/],
-    ['a file that is no YAML', { file: 'a: [' }, 'config', /fabric\.yaml/],
+    ['a file that is no YAML, in one line', { file: 'a: [' }, 'config', /yaml: .*column 5$/],
+    [
+      'aliases that explode',
+      {
+        file: 'a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n',
+      },
+      'config',
+      /alias/,
+    ],
+    [
+      'a number that is not exact, with the real maximum',
+      { flags: { laneIdleMs: '9007199254740993' } },
+      'laneIdleMs',
+      /1 or more, at most 9007199254740991$/,
+    ],
+    ['a key with a letter missing', { file: 'chanelDepth: 3' }, 'chanelDepth', /mean channelDepth/],
     [
       'an item that fits no batch',
       { flags: { maxItemBytes: 2 ** 20, maxBatchBytes: 4096 } },
@@ -95,6 +111,22 @@ describe('config: refusals name the key and where it stands', () => {
     const load = () => loadConfig({ ...rest, ...(file ? { file: yamlFile(file) } : {}) })
     expect(load).toThrow(expect.objectContaining({ code: 'FABRIC_CONFIG_INVALID', field }))
     expect(load).toThrow(message)
+  })
+
+  test('a variable that nobody reads is warned of, with what it may have meant', () => {
+    const environment = {
+      FABRIC_RELEASE_TRESHOLD: '1',
+      FABRIC_NOVEL: '1',
+      FABRIC_CONFIG: 'x',
+      FABRIC_LANE_IDLE_MS: '1',
+      FABRIC_SERVICE_HOST: '10.0.0.1',
+      FABRIC_PORT_7410_TCP: 'tcp://10.0.0.1:7410',
+      PATH: '/bin',
+    }
+    expect(unknownVariables(environment)).toEqual([
+      'no command reads the variable FABRIC_RELEASE_TRESHOLD (did you mean FABRIC_RELEASE_THRESHOLD?)',
+      'no command reads the variable FABRIC_NOVEL',
+    ])
   })
 
   test('a file that is missing', () => {

@@ -115,6 +115,22 @@ describe('connection: a consumer that goes before its welcome', () => {
   )
 })
 
+describe('connection: results of a batch that never was', () => {
+  test('S26: are dropped, counted and logged with FABRIC_LEASE_UNKNOWN; the consumer stays', async () => {
+    const broker = await testBroker()
+    const consumer = await FakeConsumer.connect(broker.socketPath)
+    await broker.post('/v1/items', items(8))
+    const batch = await consumer.nextBatch()
+    consumer.take(batch)
+    consumer.settle(batch, undefined, batch.view.brokerLife + 1n)
+    await until(() => broker.log.some(({ code }) => code === 'FABRIC_LEASE_UNKNOWN'))
+    const line = broker.log.find(({ code }) => code === 'FABRIC_LEASE_UNKNOWN')!
+    expect(line).toMatchObject({ level: 40, consumer: 'gpu0', items: 8 })
+    expect((await broker.get('/metrics')).text).toMatch(/fabric_results_late_total\S* 8/)
+    expect(broker.state()).toMatchObject({ items: { leased: 8 }, consumers: [{ name: 'gpu0' }] })
+  })
+})
+
 describe('connection: transport', () => {
   test('a consumer that asks for the socket gets it, with the reason', async () => {
     const broker = await testBroker()
