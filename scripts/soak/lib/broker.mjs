@@ -16,6 +16,9 @@ export function temporaryFolder() {
   return folder
 }
 
+// Each process that is started is ended with this one.
+process.setMaxListeners(0)
+
 class Process {
   lines = []
   output = ''

@@ -1,5 +1,5 @@
 // Kill and start again. The ring's two halves as bare processes for all rounds; a real broker and a
-// real consumer for one in twenty: mostly the consumer dies, every fifth time the broker.
+// real consumer for one in four: mostly the consumer dies, every fifth time the broker.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Broker, honestConsumer, items, temporaryFolder } from '../lib/broker.mjs'
@@ -94,6 +94,6 @@ export async function restart(tally, { rounds = 1000 }) {
   ])
   const endurance = { FABRIC_ROUNDS: String(rounds) }
   runVitest(tally, `${rounds} ends of workers`, 'shm-ring', ['test/endurance.test.ts'], endurance)
-  await product(tally, Math.max(5, Math.round(rounds / 20)))
+  await product(tally, Math.max(5, Math.round(rounds / 4)))
   await before.count(tally)
 }
