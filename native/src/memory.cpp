@@ -219,6 +219,11 @@ RingAttachment RingAttachment::attach(std::vector<UniqueFd> descriptors) {
   ring.wctl_ = map_or_refuse(descriptors[1], kControlBytes, PROT_READ, "wctl");
   check_identity(*ring.writer(), data_bytes);
   ring.rctl_ = map_or_refuse(descriptors[2], kControlBytes, PROT_READ | PROT_WRITE, "rctl");
+  // relaxed: passing the descriptors ordered it. The reader starts here, and a header that is not on
+  // a line of its own could reach over the end of the data.
+  if (ring.reader()->read_position.load(std::memory_order_relaxed) % kLineBytes != 0) {
+    refuse("the read position is not aligned");
+  }
   ring.data_ = map_or_refuse(descriptors[0], data_bytes, PROT_READ, "data");
   // Only saves the first lap its page faults, so a kernel without it changes nothing.
   (void)madvise(ring.data_.data(), ring.data_.bytes(), 22 /* MADV_POPULATE_READ */);

@@ -98,6 +98,12 @@ TEST(Attach, RefusesAnotherAbiAndAnotherCapacity) {
   EXPECT_EQ(refused(copies(memory)), ErrorCode::DescriptorInvalid);
 }
 
+TEST(Attach, RefusesAReadPositionThatIsNotAligned) {
+  const RingMemory memory = ring();
+  memory.reader()->read_position = kCapacity - 8;
+  EXPECT_EQ(refused(copies(memory)), ErrorCode::DescriptorInvalid);
+}
+
 TEST(AttachDeathTest, NamesRingAndOffsetWhenTheMappingIsWritten) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(

@@ -29,3 +29,30 @@ describe('native sources', () => {
     }
   })
 })
+
+describe('docs/testing.md', () => {
+  const page = readFileSync(new URL('../docs/testing.md', native), 'utf8')
+
+  it('names only C++ tests that there are', () => {
+    const folders = ['tests/', 'soak/', 'model/']
+    const sources = folders.flatMap((folder) =>
+      readdirSync(new URL(folder, native))
+        .filter((file) => /\.(cpp|txt)$/.test(file))
+        .map((file) => readFileSync(new URL(folder + file, native), 'utf8')),
+    )
+    const text = sources.join('\n')
+    const suites =
+      'Claim|Interleaving|Hostile|Threads|Wake|Reader|Settle|Memory|Attach|Socket|Ring\\w+|Model\\w+'
+    const named = [...page.matchAll(new RegExp(`\`((?:${suites}))\\.(\\w+)\``, 'g'))]
+    expect(named.length).toBeGreaterThan(40)
+    for (const [, suite, title] of named)
+      expect(text, `${suite}.${title}`).toMatch(new RegExp(`\\(${suite},\\s+${title}\\)`))
+    for (const [, title] of page.matchAll(/`soak\.(\w+)`/g))
+      expect(text, title).toContain(`soak_test(${title} `)
+  })
+
+  it('has a row for each of the 45 bugs', () => {
+    const rows = [...page.matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number))
+    expect(rows).toEqual(Array.from({ length: 45 }, (_, i) => i + 1))
+  })
+})
