@@ -20,6 +20,8 @@ export interface ProcessOptions {
   /** Path of a JavaScript file, run by this Node. */
   readonly script: string
   readonly args: readonly string[]
+  /** Gives way to the others by so much. */
+  readonly nice?: number
   /** Sees every log line; null: stderr is the terminal's, and stdout is kept in `text`. */
   readonly onLog: ((line: LogLine) => void) | null
 }
@@ -36,7 +38,11 @@ export class DemoProcess {
   constructor(options: ProcessOptions) {
     this.name = options.name
     const { onLog } = options
-    const [command, ...args] = [...DIES_WITH_US, process.execPath, options.script, ...options.args]
+    const [command, ...args] = [
+      ...DIES_WITH_US,
+      ...(options.nice === undefined ? [] : ['nice', '-n', String(options.nice)]),
+      ...[process.execPath, options.script, ...options.args],
+    ]
     this.child = spawn(command, args, {
       stdio: ['ignore', 'pipe', onLog === null ? 'inherit' : 'pipe'],
     })

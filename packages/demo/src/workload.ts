@@ -41,6 +41,9 @@ export interface Outcome {
   readonly killed: string | null
 }
 
+/** A GPU would leave the CPU to the broker; here the model runs on it, so it gives way. */
+const MODEL_NICE = 10
+
 const require = createRequire(import.meta.url)
 const command = (name: string, file: string) =>
   join(dirname(require.resolve(`@fabric/${name}`)), '..', 'bin', file)
@@ -98,32 +101,25 @@ export class Workload {
 
   async #startConsumer(name: string): Promise<DemoProcess> {
     const { contract, modelDir, consumerArgs = [] } = this.#options
-    const numbers = [
-      '--batch-size',
-      contract.batchSize,
-      '--tokens',
-      contract.tokens,
-      '--input-length',
-      contract.inputLength,
-      '--model',
-      contract.model,
-    ]
-    const consumer = this.#start(name, command('consumer', 'fabric-consumer.js'), [
-      '--broker',
-      `unix:${join(this.dir, 'broker.sock')}`,
-      '--name',
+    const flags = {
+      broker: `unix:${join(this.dir, 'broker.sock')}`,
       name,
-      '--runtime',
-      'onnx',
-      '--model-dir',
-      modelDir,
-      '--device',
-      'cpu',
-      '--threads',
-      '1',
-      ...numbers.map(String),
-      ...consumerArgs,
-    ])
+      runtime: 'onnx',
+      'model-dir': modelDir,
+      device: 'cpu',
+      threads: 1,
+      'batch-size': contract.batchSize,
+      tokens: contract.tokens,
+      'input-length': contract.inputLength,
+      model: contract.model,
+    }
+    const args = Object.entries(flags).flatMap(([flag, value]) => [`--${flag}`, String(value)])
+    const consumer = this.#start(
+      name,
+      command('consumer', 'fabric-consumer.js'),
+      [...args, ...consumerArgs],
+      MODEL_NICE,
+    )
     await consumer.waitForLog((line) => typeof line.transport === 'string')
     return consumer
   }
@@ -152,9 +148,12 @@ export class Workload {
     return client
   }
 
-  #start(name: string, script: string, args: readonly string[]): DemoProcess {
+  #start(name: string, script: string, args: readonly string[], nice?: number): DemoProcess {
     const { onLog } = this.#options
-    const started = new DemoProcess({ name, script, args, onLog: (line) => onLog?.(name, line) })
+    const started = new DemoProcess({
+      ...{ name, script, args, onLog: (line: LogLine) => onLog?.(name, line) },
+      ...(nice === undefined ? {} : { nice }),
+    })
     this.#processes.push(started)
     return started
   }
