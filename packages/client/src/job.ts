@@ -3,7 +3,7 @@
 import type { JobInfo } from '@fabric/protocol'
 import { type RetryPolicy, retrying } from './http/retry.js'
 import type { Transport } from './http/transport.js'
-import { followResults, type ResultsOptions } from './results/follow.js'
+import { checkReadable, followResults, type ResultsOptions } from './results/follow.js'
 import type { JobResult } from './results/value.js'
 import type { SubmitItem } from './submit/item.js'
 import { type SubmitOptions, type SubmitSummary, Submitter } from './submit/submitter.js'
@@ -39,6 +39,14 @@ export class Job {
   /** Results in the order in which items ended, until the job ends. */
   results(options: ResultsOptions = {}): AsyncGenerator<JobResult> {
     return followResults(this.#transport, this.#policy, this.id, options)
+  }
+
+  /**
+   * Whether `results` can begin at an offset, before what holds the earlier ones is given up.
+   * @throws FabricError FABRIC_RESULTS_GONE when it cannot.
+   */
+  checkReadable(offset: number): Promise<void> {
+    return checkReadable(this.#transport, this.id, offset)
   }
 
   info(): Promise<JobInfo> {

@@ -1,13 +1,11 @@
 // `fabric run` in a child process, against a real broker and a real consumer.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { type Handler, ItemError } from '@fabric/consumer'
-import type { JobInfo } from '@fabric/protocol'
 import { describe, expect, it } from 'vitest'
 import { loadTokenizer } from '../src/tokenizer/load.js'
 import { IdBuffer } from '../src/tokenizer/tokenizer.js'
 import { fabric, outputOf, start } from './support/command.js'
-import { lengthAndSum } from './support/real-broker.js'
-import { items, resultOf, setUp } from './support/run.js'
+import { gated, items, progressed, resultOf, setUp } from './support/run.js'
 import { BERT_TOKENIZER, glosses, writeFile } from './support/texts.js'
 
 describe('fabric run', () => {
@@ -211,41 +209,15 @@ describe('fabric run: lines and items that fail', () => {
 })
 
 describe('fabric run: broken off', () => {
-  /** A consumer that stops after `count` items until it is let go. */
-  function gated(count: number) {
-    let done = 0
-    let release = () => {}
-    let stuck = () => {}
-    const released = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    const isStuck = new Promise<void>((resolve) => {
-      stuck = resolve
-    })
-    const handler: Handler = async (batch) => {
-      if (done >= count) {
-        stuck()
-        await released
-      }
-      done += batch.size
-      return lengthAndSum(batch)
-    }
-    return { handler, release: () => release(), isStuck }
-  }
-
   it.each(['input', 'completion'])(
     'keeps what is done on Ctrl-C, and goes on with the same job (order %s)',
     async (order) => {
       const gate = gated(200)
-      const { broker, output, run, write } = await setUp({ handler: gate.handler })
+      const { output, run, write } = await setUp({ handler: gate.handler })
       const input = write(items(400))
       const flags = ['--order', order, '--job', 'nightly', '--summary', 'json']
       const first = start(run(input, ...flags))
-      await gate.isStuck
-      // The results that are there have been sent when none is unread.
-      const job = `${broker.httpUrl}/v1/jobs/nightly`
-      const unread = async () => ((await (await fetch(job)).json()) as JobInfo).unreadResultBytes
-      while ((await unread()) > 0) await new Promise(setImmediate)
+      await Promise.all([gate.isStuck, progressed(first)])
       first.child.kill('SIGINT')
       const { code, stderr } = await first.ended
       expect(code).toBe(130)
@@ -275,5 +247,15 @@ describe('fabric run: broken off', () => {
     const ended = await fabric(run(input, '--job', 'again', '--summary', 'json'))
     expect(readFileSync(output, 'utf8')).toBe(before)
     expect(JSON.parse(ended.stdout)).toMatchObject({ completed: 50, duplicates: 50, batches: 0 })
+  })
+
+  it('results that come before their line is read are not lost', async () => {
+    const { output, run, write } = await setUp()
+    const input = write(items(20_000))
+    await fabric(run(input, '--job', 'again'))
+    const before = readFileSync(output, 'utf8')
+    const ended = await fabric(run(input, '--job', 'again', '--summary', 'json'))
+    expect(JSON.parse(ended.stdout)).toMatchObject({ completed: 20_000, duplicates: 20_000 })
+    expect(readFileSync(output, 'utf8') === before).toBe(true)
   })
 })

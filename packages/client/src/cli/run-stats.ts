@@ -1,5 +1,5 @@
 // What a run counts. The progress display and the summary read it; only the run writes it.
-import type { JobResult } from '../results/value.js'
+import type { Ended } from '../output/resume.js'
 import type { SubmitSummary } from '../submit/submitter.js'
 
 export class RunStats {
@@ -23,7 +23,7 @@ export class RunStats {
   /** Why the broker takes nothing at the moment. */
   waitingFor: string | null = null
 
-  settle({ status, truncatedTo }: JobResult): void {
+  settle({ status, truncatedTo }: Ended): void {
     if (truncatedTo !== undefined) this.truncated += 1
     if (status === 'completed') this.completed += 1
     else this.ended[status] = (this.ended[status] ?? 0) + 1

@@ -2,14 +2,14 @@
 // once: reading and submitting, reading results, watching the broker. Each ends the others when it
 // fails.
 import { join } from 'node:path'
-import type { ErrorBody, FabricError } from '@fabric/protocol'
+import { type ErrorBody, FabricError } from '@fabric/protocol'
 import { FabricClient } from '../client.js'
 import { type InputOptions, readItems } from '../input/items.js'
 import { countLines, STDIN } from '../input/lines.js'
 import { type InputLine, type ItemLine, isBad, type LineError } from '../input/parse.js'
 import type { Job } from '../job.js'
-import { CompletionSink, OrderedSink, type Sink } from '../output/sink.js'
-import { STDOUT, type Target, targetOf } from '../output/target.js'
+import { type Output, openOutput } from '../output/open-output.js'
+import { STDOUT, targetOf } from '../output/target.js'
 import { TokenizerPool } from '../tokenizer/pool.js'
 import { count } from './format.js'
 import { Interrupted, type Signals } from './interrupt.js'
@@ -26,7 +26,7 @@ const SHOW_EVERY_MS = 250
 const REPORTED_LINES_MAX = 10
 
 /** Everything that can be found wrong before a job exists, in the order of the flags. */
-async function prepare(input: string, options: RunOptions) {
+async function prepare(input: string, options: RunOptions, stats: RunStats) {
   const { tokenizer, workers } = options
   const files = tokenizer === undefined ? [] : [tokenizer, join(tokenizer, 'tokenizer.json')]
   const target = targetOf(options.output, [input, ...files])
@@ -39,25 +39,26 @@ async function prepare(input: string, options: RunOptions) {
     const client = new FabricClient({ broker: options.broker, apiKey: options.apiKey })
     const before = new StateView(await client.state())
     const job = await client.createJob({ id: options.job, model: options.model })
-    const sink = await openSink(target, options.order)
-    return { pool, blocks, first, client, before, job, sink }
+    const output = await openOutput({
+      ...{ target, order: options.order, job, info: await job.info() },
+      settle: (ended) => stats.settle(ended),
+    })
+    return { pool, blocks, first, client, before, job, output }
   } catch (error) {
     await pool?.close()
     throw error
   }
 }
 
-const openSink = (target: Target, order: RunOptions['order']): Promise<Sink> =>
-  order === 'input' ? OrderedSink.open(target) : CompletionSink.open(target)
-
 export async function runCommand(
   input: string,
   options: RunOptions,
   signals: Signals,
 ): Promise<number> {
-  const { pool, blocks, first, client, before, job, sink } = await prepare(input, options)
   const stats = new RunStats()
-  const run = new Run(job, client, sink, stats, options, input, before)
+  const prepared = await prepare(input, options, stats)
+  const { pool, blocks, first, client, before, job } = prepared
+  const run = new Run(job, client, prepared.output, stats, options, input, before)
   const startedMs = performance.now()
   try {
     await run.go(first, blocks, signals)
@@ -66,7 +67,7 @@ export async function runCommand(
     return run.breakOff(error)
   }
   await pool?.close()
-  sink.finish()
+  prepared.output.finish()
   const seconds = (performance.now() - startedMs) / 1000
   const { model, output } = options
   const summary = summaryOf({
@@ -96,11 +97,11 @@ class Run {
   constructor(
     readonly job: Job,
     readonly client: FabricClient,
-    readonly sink: Sink,
+    readonly output: Output,
     readonly stats: RunStats,
     readonly options: RunOptions,
     readonly input: string,
-    before: StateView,
+    readonly before: StateView,
   ) {
     this.state = before
     const show = options.progress && !options.quiet
@@ -133,16 +134,33 @@ class Run {
   /** Says what is done and where it is kept. @returns the exit code. */
   breakOff(error: unknown): number {
     const reason = this.#abort.signal.aborted ? this.#abort.signal.reason : error
-    const path = this.sink.keep()
+    const path = this.output.sink.keep()
     const { total, done } = this.stats
     const of = total === null ? '' : ` of ${count(total)}`
     const interrupted = reason instanceof Interrupted
-    const why = interrupted ? 'interrupted' : `stopped: ${(reason as FabricError).message}`
+    const why = interrupted ? 'interrupted' : `stopped: ${this.#cause(reason)}`
+    const next = this.#isOver(reason)
+      ? 'the job cannot be gone on with, and the next run with this output replaces them'
+      : `to go on: the same command with --job ${this.job.id}`
     process.stderr.write(
-      `fabric: ${why}\nfabric: ${count(done)}${of} items are done, kept in ${path}; ` +
-        `to go on: the same command with --job ${this.job.id}\n`,
+      `fabric: ${why}\nfabric: ${count(done)}${of} items are done, kept in ${path}; ${next}\n`,
     )
     return interrupted ? reason.exitCode : EXIT.couldNotRun
+  }
+
+  get #isRestarted(): boolean {
+    const [before, now] = [this.before, this.state].map((state) => state?.text('startedAt') ?? null)
+    return before !== null && now !== null && now !== before
+  }
+
+  #cause(reason: FabricError): string {
+    if (!this.#isRestarted) return reason.message
+    return `the broker was started anew at ${this.state?.text('startedAt')}: its memory is lost, with the items and the results not yet read`
+  }
+
+  /** The job is not there any more, or not all of its results are. */
+  #isOver({ code }: FabricError): boolean {
+    return this.#isRestarted || code === 'FABRIC_NOT_FOUND' || code === 'FABRIC_RESULTS_GONE'
   }
 
   async #look(): Promise<void> {
@@ -151,6 +169,8 @@ class Run {
       (state) => new StateView(state),
       () => null,
     )
+    if (this.#isRestarted)
+      this.#abort.abort(new FabricError('FABRIC_NOT_FOUND', 'the broker was started anew'))
   }
 
   #count(input: string): void {
@@ -210,7 +230,7 @@ class Run {
           this.stats.badLines += 1
           this.#refuse(line, line.error)
         } else {
-          this.sink.expect(line)
+          this.output.sink.expect(line)
           yield line
         }
       }
@@ -218,7 +238,7 @@ class Run {
   }
 
   #refuse(line: { line: number; position: number; id: string }, error: LineError): void {
-    this.sink.failed(line, error)
+    this.output.sink.failed(line, error)
     this.#reported += 1
     if (this.#reported > REPORTED_LINES_MAX) return
     const field = error.field === undefined ? '' : `${error.field}: `
@@ -230,12 +250,12 @@ class Run {
 
   /** A job that is gone on with may end before all is submitted: then the results go on too. */
   async #collect(submitted: Promise<void>): Promise<void> {
-    let offset = 0
+    let { offset } = this.output
     for (;;) {
       const wasSubmitted = this.#submitted
       for await (const result of this.job.results({ offset, signal: this.#abort.signal })) {
         offset = result.offset + 1
-        if (this.sink.result(result)) this.stats.settle(result)
+        this.output.sink.result(result)
       }
       if (wasSubmitted) return
       await submitted

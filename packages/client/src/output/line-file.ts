@@ -1,6 +1,6 @@
 // A file that only ever holds whole lines: they are gathered and written in large pieces. Writes are
 // synchronous, so that whatever ends the process finds no half of a line under way.
-import { closeSync, openSync, writeSync } from 'node:fs'
+import { closeSync, openSync, truncateSync, writeSync } from 'node:fs'
 import { FabricError } from '@fabric/protocol'
 
 const PIECE_BYTES = 256 << 10
@@ -20,13 +20,18 @@ export class LineFile {
   #gathered = 0
   #writtenBytes = 0
 
-  /** Begins the file anew, or takes one that is open. @throws FabricError when it cannot be opened. */
+  /**
+   * Begins the file anew, or takes one that is open, or goes on behind its first `keptBytes`.
+   * @throws FabricError when it cannot be opened.
+   */
   constructor(
     readonly path: string,
-    { file }: { readonly file?: number } = {},
+    { file, keptBytes = 0 }: { readonly file?: number; readonly keptBytes?: number } = {},
   ) {
     try {
-      this.#file = file ?? openSync(path, 'w')
+      if (keptBytes > 0) truncateSync(path, keptBytes)
+      this.#file = file ?? openSync(path, keptBytes > 0 ? 'a' : 'w')
+      this.#writtenBytes = keptBytes
     } catch (error) {
       throw outputError(path, error)
     }

@@ -13,9 +13,13 @@ const WINDOW_RECORDS = 8192
 /** Reading over a gap of this size is cheaper than another read. */
 const GAP_BYTES = 16 << 10
 
-interface Extent {
+/** Where a record stands in the spool, in bytes. */
+interface Spooled {
   readonly start: number
   readonly length: number
+}
+
+interface Extent extends Spooled {
   /** Where it belongs in the window. */
   readonly target: number
 }
@@ -36,11 +40,11 @@ export class OrderedFile {
   /** @param stream takes the records at the end; otherwise a file of this path does. */
   constructor(
     readonly path: string,
-    { spoolPath = partialOf(path), stream = null as LineFile | null } = {},
+    { spoolPath = partialOf(path), stream = null as LineFile | null, keptBytes = 0 } = {},
   ) {
     this.spoolPath = spoolPath
     this.#stream = stream
-    this.#spool = new LineFile(spoolPath)
+    this.#spool = new LineFile(spoolPath, { keptBytes })
   }
 
   /** Into a pipe or device, beside which there is no place for a spool. */
@@ -51,9 +55,19 @@ export class OrderedFile {
 
   /** The first record of a place stands. @returns whether this is it. */
   append(place: number, record: string): boolean {
+    return this.#lengths.get(place) === 0 && this.put(place, this.spool(record))
+  }
+
+  /** A record whose place may be told later. */
+  spool(record: string): Spooled {
+    return { start: this.#spool.bytes, length: this.#spool.append(record) }
+  }
+
+  /** Gives a record of the spool its place. @returns whether it is the first of this place. */
+  put(place: number, { start, length }: Spooled): boolean {
     if (this.#lengths.get(place) !== 0) return false
-    this.#starts.set(place, this.#spool.bytes)
-    this.#lengths.set(place, this.#spool.append(record))
+    this.#starts.set(place, start)
+    this.#lengths.set(place, length)
     this.#places = Math.max(this.#places, place + 1)
     return true
   }

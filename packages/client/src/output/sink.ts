@@ -3,16 +3,16 @@
 import type { ItemLine, LineError } from '../input/parse.js'
 import type { JobResult } from '../results/value.js'
 import { IdIndex } from './id-index.js'
-import { LineFile } from './line-file.js'
-import { OrderedFile } from './ordered-file.js'
+import type { LineFile } from './line-file.js'
+import type { LooseRecords } from './loose-records.js'
+import type { OrderedFile } from './ordered-file.js'
 import { failedRecord, resultRecord } from './record.js'
-import { openStream, type Target } from './target.js'
+import type { Ended } from './resume.js'
 
 export interface Sink {
   /** Told before an item is submitted. Lines of one id are one item: the first line's. */
   expect(item: ItemLine): void
-  /** @returns false when the result is of no item of this run: a job may be gone on with. */
-  result(result: JobResult): boolean
+  result(result: JobResult): void
   /** A line that is no item, or that the broker refused. */
   failed(line: { readonly id: string; readonly position: number }, error: LineError): void
   finish(): void
@@ -20,71 +20,70 @@ export interface Sink {
   keep(): string
 }
 
+/** Told of every item of this run that has ended, once. */
+export type Settle = (ended: Ended) => void
+
 export class OrderedSink implements Sink {
-  readonly #file: OrderedFile
   readonly #ids = new IdIndex()
 
-  constructor(file: OrderedFile) {
-    this.#file = file
-  }
-
-  static async open(target: Target): Promise<OrderedSink> {
-    if (target.file !== null) return new OrderedSink(new OrderedFile(target.file))
-    const stream = new LineFile(target.name, { file: await openStream(target) })
-    return new OrderedSink(OrderedFile.into(stream))
-  }
+  constructor(
+    readonly file: OrderedFile,
+    /** Also the results of others, where a job is gone on with. */
+    readonly loose: LooseRecords,
+    readonly settle: Settle,
+  ) {}
 
   expect({ id, position }: ItemLine): void {
-    this.#ids.add(id, position)
+    if (this.#ids.add(id, position) >= 0) return
+    const found = this.loose.get(id)
+    if (found !== null && this.file.put(position, found)) this.settle(found)
   }
 
-  result(result: JobResult): boolean {
+  result(result: JobResult): void {
+    const spooled = this.file.spool(resultRecord(result))
     const place = this.#ids.get(result.id)
-    return place >= 0 && this.#file.append(place, resultRecord(result))
+    if (place < 0) this.loose.add({ ...result, ...spooled })
+    else if (this.file.put(place, spooled)) this.settle(result)
   }
 
   failed({ id, position }: { id: string; position: number }, error: LineError): void {
-    this.#file.append(position, failedRecord(id, error))
+    this.file.append(position, failedRecord(id, error))
   }
 
   finish(): void {
-    this.#file.finish()
+    this.file.finish()
   }
 
   keep(): string {
-    return this.#file.keep()
+    return this.file.keep()
   }
 }
 
 export class CompletionSink implements Sink {
-  readonly #file: LineFile
-
-  constructor(file: LineFile) {
-    this.#file = file
-  }
-
-  static async open(target: Target): Promise<CompletionSink> {
-    if (target.file !== null) return new CompletionSink(new LineFile(target.file))
-    return new CompletionSink(new LineFile(target.name, { file: await openStream(target) }))
-  }
+  constructor(
+    readonly file: LineFile,
+    /** Lines whose records an earlier run left. */
+    readonly failedLines: ReadonlySet<number>,
+    readonly settle: Settle,
+  ) {}
 
   expect(): void {}
 
-  result(result: JobResult): boolean {
-    this.#file.append(resultRecord(result))
-    return true
+  result(result: JobResult): void {
+    this.file.append(resultRecord(result))
+    this.settle(result)
   }
 
   failed({ id }: { id: string }, error: LineError): void {
-    this.#file.append(failedRecord(id, error))
+    if (!this.failedLines.has(error.line)) this.file.append(failedRecord(id, error))
   }
 
   finish(): void {
-    this.#file.close()
+    this.file.close()
   }
 
   keep(): string {
-    this.#file.close()
-    return this.#file.path
+    this.file.close()
+    return this.file.path
   }
 }

@@ -19,6 +19,15 @@ const pathOf = (job: string, offset: number, follow: boolean): string => {
   return `/v1/jobs/${encodeURIComponent(job)}/results?${query}`
 }
 
+/** @throws FabricError FABRIC_RESULTS_GONE when the result at `offset` was read and given up. */
+export async function checkReadable(
+  transport: Transport,
+  job: string,
+  offset: number,
+): Promise<void> {
+  for await (const _ of transport.stream(`${pathOf(job, offset, false)}&limit=0`)) return
+}
+
 /** Results of one connection. A line that was cut off at its end is left for the next. */
 async function* readOnce(
   transport: Transport,

@@ -1,6 +1,7 @@
 // `fabric run` with a broker, a consumer and files of its own.
 import { join } from 'node:path'
 import type { Handler } from '@fabric/consumer'
+import type { Running } from './command.js'
 import { lengthAndSum, startConsumer, startRealBroker } from './real-broker.js'
 import { jsonl, temporaryFolder, writeFile } from './texts.js'
 
@@ -24,3 +25,33 @@ export const resultOf = ({ id, tokens }: { id: string; tokens: number[] }) => ({
   result: [tokens.length, tokens.reduce((sum, token) => sum + token, 0)],
   attempts: 1,
 })
+
+/** A consumer that stops after `count` items until it is let go. */
+export function gated(count: number, handle: Handler = lengthAndSum) {
+  let done = 0
+  let release = () => {}
+  let stuck = () => {}
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const isStuck = new Promise<void>((resolve) => {
+    stuck = resolve
+  })
+  const handler: Handler = async (batch, ...rest) => {
+    if (done >= count) {
+      stuck()
+      await released
+    }
+    done += batch.size
+    return handle(batch, ...rest)
+  }
+  return { handler, release: () => release(), isStuck }
+}
+
+/** Resolves when the run has said that items are done. */
+export const progressed = ({ child }: Running): Promise<void> =>
+  new Promise((resolve) => {
+    child.stderr?.on('data', (text) => {
+      if (/[1-9]\d* of \d+ items/.test(text)) resolve()
+    })
+  })
