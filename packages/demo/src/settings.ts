@@ -9,7 +9,7 @@ export const ROUND_TO = 8
 /** 48 batches: more than there are lanes, so that every lane can fill while the producer waits. */
 export const MAX_QUEUED_TOKENS = 48 * CONTRACT.tokens
 
-export const CORPUS = { short: 9_600, long: 900 }
+export const CORPUS = { short: 18_300, long: 1_700 }
 export const SEED = 20_250_117
 export const SAMPLES = 64
 
