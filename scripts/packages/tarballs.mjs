@@ -114,7 +114,7 @@ function machineWords() {
     root,
     // A home as short as /root is found in words that mean no path of ours.
     ...(home.split('/').length > 2 ? [home] : []),
-    ...(host === '' || host === 'registry.npmjs.org' ? [] : [host]),
+    ...(host === '' ? [] : [host]),
   ]
 }
 
