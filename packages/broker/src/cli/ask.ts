@@ -23,6 +23,7 @@ export function table(rows: readonly (readonly string[])[]): string[] {
 }
 
 const MiB = 2 ** 20
+const tenths = (value: number) => Math.round(value * 10) / 10
 
 export const inBytes = (bytes: number): string =>
-  bytes >= MiB ? `${bytes / MiB} MiB` : `${bytes / 1024} KiB`
+  bytes >= MiB ? `${tenths(bytes / MiB)} MiB` : `${tenths(bytes / 1024)} KiB`
