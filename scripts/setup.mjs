@@ -10,7 +10,13 @@ import { checkMachine } from './machine.mjs'
 
 const root = join(import.meta.dirname, '..')
 const tools = join(root, '.tools')
-const { values: options } = parseArgs({ options: { quiet: { type: 'boolean', default: false } } })
+const { values: options } = parseArgs({
+  options: {
+    quiet: { type: 'boolean', default: false },
+    /** Also what only the tests need. */
+    tests: { type: 'boolean', default: false },
+  },
+})
 const say = (line) => process.stderr.write(`setup: ${line}\n`)
 
 function run(command, args, { env = {}, cwd = root, why }) {
@@ -72,7 +78,7 @@ function installPackages(path) {
   writeFileSync(stamp, want)
 }
 
-checkMachine(say)
+checkMachine({ say, forTests: options.tests })
 mkdirSync(tools, { recursive: true })
 const path = `${installPnpm()}${delimiter}${join(root, 'node_modules', '.bin')}${delimiter}${process.env.PATH}`
 installPackages(path)
