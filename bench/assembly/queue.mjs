@@ -1,8 +1,8 @@
 // A queue of at least 256 MiB in the broker's own item table and arenas, and orders in which a batch
 // may draw on it.
-import { Cut } from '../../packages/broker/dist/core/cut.js'
-import { itemView } from '../../packages/broker/dist/core/item-view.js'
-import { Items } from '../../packages/broker/dist/core/items.js'
+import { Cut } from '../../packages/core/dist/cut.js'
+import { itemView } from '../../packages/core/dist/item-view.js'
+import { Items } from '../../packages/core/dist/items.js'
 import { lastCacheBytes } from '../lib/machine.mjs'
 
 export const BATCH_ITEMS = 64

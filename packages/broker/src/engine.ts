@@ -1,9 +1,6 @@
 // The engine: the one place where events meet the core and its effects are carried out. It owns the
 // timer and the dispatch loop; nothing else calls `core.step`.
-import { FabricError, type ResultsMessage } from '@fabric/protocol'
-import { Assembler } from './channels/assembly.js'
-import type { Connection, ConsumerInfo, Registration } from './channels/connection.js'
-import { type Clock, NS_PER_MS } from './clock.js'
+
 import type {
   CoreCounts,
   CoreEvent,
@@ -12,7 +9,11 @@ import type {
   Effect,
   ItemView,
   SubmitBlock,
-} from './core/types.js'
+} from '@fabric/core'
+import { FabricError, type ResultsMessage } from '@fabric/protocol'
+import { Assembler } from './channels/assembly.js'
+import type { Connection, ConsumerInfo, Registration } from './channels/connection.js'
+import { type Clock, NS_PER_MS } from './clock.js'
 import type { SubmitAnswer } from './http/ingest.js'
 import type { Job, JobTable } from './jobs.js'
 import { Settlement } from './settlement.js'

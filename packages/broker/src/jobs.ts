@@ -1,8 +1,8 @@
 // The jobs that producers know by name and the core by number: what was accepted, how it ended,
 // and the log of results. The engine changes them; the HTTP routes read them.
 import { randomUUID } from 'node:crypto'
+import type { SettledStatus } from '@fabric/core'
 import { FabricError, type JobInfo } from '@fabric/protocol'
-import type { SettledStatus } from './core/types.js'
 import type { ResultLog } from './results/log.js'
 import type { ResultStore } from './results/store.js'
 

@@ -1,8 +1,9 @@
 // How items ended becomes results of their jobs: the value is found in the consumer's message and
 // copied into the job's log, counts and waiting readers are told. Called while a settle effect is
 // applied, when the slots can still be read.
+
+import type { Effect, ItemView, SettledStatus } from '@fabric/core'
 import { BATCH_SIZE_MAX, Encoding, type ErrorBody, type ResultsMessage } from '@fabric/protocol'
-import type { Effect, ItemView, SettledStatus } from './core/types.js'
 import type { Job, JobTable } from './jobs.js'
 import { encodeErrorValue, errorFrom } from './results/render.js'
 import type { Stats } from './stats.js'

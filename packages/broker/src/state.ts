@@ -1,7 +1,8 @@
 // GET /v1/state: everything a status page, a command or a run's final report needs. The types are
 // public; the numbers come from the core's counts, the shell's statistics and the consumers.
+
+import type { CoreCounts } from '@fabric/core'
 import type { RingState } from './channels/channel.js'
-import type { CoreCounts } from './core/types.js'
 import type { Consumer } from './engine.js'
 import type { RatioHistogram } from './metrics/ratio-histogram.js'
 import type { Stats } from './stats.js'

@@ -1,7 +1,6 @@
 // What the shell counts for itself, beside the core's counts: fills, closings, padding, assembly
 // times. Plain numbers in the hot path; metrics and /v1/state read them when asked.
 
-import type { RingState } from './channels/channel.js'
 import {
   type ClosedBy,
   type DispatchEffect,
@@ -14,7 +13,8 @@ import {
   SUBMIT_RESULTS_UNREAD,
   SUBMIT_TOO_LARGE,
   type SubmitBlock,
-} from './core/types.js'
+} from '@fabric/core'
+import type { RingState } from './channels/channel.js'
 import { BucketHistogram } from './metrics/buckets.js'
 import { RatioHistogram } from './metrics/ratio-histogram.js'
 import { TimeHistogram } from './metrics/time-histogram.js'

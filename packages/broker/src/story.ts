@@ -1,7 +1,8 @@
 // The log lines that tell the story of a run: what the broker promises, who came and went and why,
 // when the gate opened, how the tail was drained. One line each, with the numbers beside the words.
+
+import type { Effect } from '@fabric/core'
 import type { Logger } from 'pino'
-import type { Effect } from './core/types.js'
 import type { Consumer } from './engine.js'
 import type { Job } from './jobs.js'
 

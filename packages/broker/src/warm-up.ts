@@ -1,10 +1,11 @@
 // Before the broker listens it decides and lays out some made-up batches, on a core and memory of
 // their own. JavaScript is slow until it has run a while: without this the first hundred batches of
 // a run take ten times as long as all later ones, and a short job has no others.
+
+import type { CoreConfig, DispatchEffect, SubmitBlock } from '@fabric/core'
+import { Core } from '@fabric/core'
 import { Assembler } from './channels/assembly.js'
 import type { Channel } from './channels/channel.js'
-import { Core } from './core/core.js'
-import type { CoreConfig, DispatchEffect, SubmitBlock } from './core/types.js'
 
 const ROUNDS = 16
 const ITEMS_PER_ROUND = 512

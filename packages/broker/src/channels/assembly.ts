@@ -1,6 +1,8 @@
 // Lays a decided batch out where the consumer will read it: token rows, ids and payloads go from the
 // arenas straight into the ring or the frame, by one native call each. Per batch it makes a few
 // views; per item it allocates nothing (save for payloads in the ragged layout).
+
+import type { DispatchEffect, ItemView } from '@fabric/core'
 import {
   BATCH_HEADER_BYTES,
   type BatchPlan,
@@ -9,7 +11,6 @@ import {
   writeBatchHeader,
 } from '@fabric/protocol'
 import { gatherRows } from '@fabric/shm-ring'
-import type { DispatchEffect, ItemView } from '../core/types.js'
 import type { Channel } from './channel.js'
 
 /**

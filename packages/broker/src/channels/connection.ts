@@ -2,6 +2,7 @@
 // transport, welcome; then frames. It owns the socket and the channel; what a frame means is the
 // engine's business.
 import type { Socket } from 'node:net'
+import type { Contract, DeathCause } from '@fabric/core'
 import {
   decodeError,
   decodeHello,
@@ -29,7 +30,6 @@ import {
   watchPeer,
 } from '@fabric/shm-ring'
 import type { Logger } from 'pino'
-import type { Contract, DeathCause } from '../core/types.js'
 import type { Channel } from './channel.js'
 import type { RingBudget, Transport } from './ring-budget.js'
 import { RingChannel } from './ring-channel.js'

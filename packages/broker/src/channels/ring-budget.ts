@@ -1,8 +1,9 @@
 // Which transport a consumer gets, and why: the size of its ring, the bound on all rings together,
 // and what is said when there is none. Rings are made only after a consumer has introduced itself.
+
+import type { Contract } from '@fabric/core'
 import { FabricError, ID_BYTES_MAX, type TransportWish } from '@fabric/protocol'
 import { RING_ABI_VERSION, RingError, RingWriter } from '@fabric/shm-ring'
-import type { Contract } from '../core/types.js'
 import { largestBatchBytes } from './assembly.js'
 
 export interface RingBudgetOptions {

@@ -1,8 +1,9 @@
 // The command `fabric-broker`. Flags are made from the option table; a failure is one line on
 // standard error and exit code 1, or 2 when the command was called wrongly.
+
+import type { Option } from '@fabric/core'
 import { FabricError } from '@fabric/protocol'
 import { Command, CommanderError, Option as Flag } from 'commander'
-import type { Option } from '../config/option.js'
 import { environmentOf, flagOf, OPTION_NAMES, OPTIONS } from '../config/options.js'
 import { configSchema, defaultInWords } from '../config/reference.js'
 import { VERSION } from '../version.js'

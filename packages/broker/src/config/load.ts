@@ -1,9 +1,9 @@
 // From flags, environment, file and defaults to one checked configuration. Flags win over the
 // environment, that over the file, that over defaults; every refusal names the key and its source.
 import { readFileSync } from 'node:fs'
+import type { Option } from '@fabric/core'
 import { FabricError } from '@fabric/protocol'
 import { parseDocument } from 'yaml'
-import type { Option } from './option.js'
 import {
   type BrokerConfig,
   environmentOf,

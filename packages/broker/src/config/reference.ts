@@ -1,7 +1,8 @@
 // The option table as documents: the JSON schema of the YAML file, and the reference pages that
 // stand in docs/reference. Tests keep the committed files equal to what these functions return.
+
+import type { Option } from '@fabric/core'
 import { ERROR_KINDS } from '@fabric/protocol'
-import type { Option } from './option.js'
 import { environmentOf, flagOf, OPTION_NAMES, OPTIONS } from './options.js'
 
 const option = (name: (typeof OPTION_NAMES)[number]) => OPTIONS[name] as Option<unknown>
@@ -33,7 +34,7 @@ export function configReference(): string {
   const lines = [
     '# Configuration of the broker',
     '',
-    'Made from `packages/broker/src/config/options.ts`. Each option is a flag, an environment variable',
+    'Made from `packages/core/src/options.ts` and `packages/broker/src/config/options.ts`. Each option is a flag, an environment variable',
     'and a key of the YAML file given with `--config`. A flag wins over the environment, that over the',
     'file, that over the default. Unknown keys and impossible values are refused at start. Units stand',
     'in the names. `fabric-broker config schema` prints the JSON schema of the file.',

@@ -1,7 +1,8 @@
 // Items on their way to the core as flat columns: one set of growing buffers, used anew for each
 // block (the core copies what it keeps), so that no item is an object with an array of its own.
+
+import type { SubmitBlock } from '@fabric/core'
 import { ID_BYTES_MAX } from '@fabric/protocol'
-import type { SubmitBlock } from '../core/types.js'
 
 const encoder = new TextEncoder()
 const KEPT_BYTES_MAX = 16 * 1024 * 1024

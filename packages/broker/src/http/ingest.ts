@@ -1,6 +1,6 @@
 // From the items of one request to answers: blocks of columns go to the core as long as they belong
 // to one job, one answer comes back per item, and a long body gives way to other work in between.
-import { type ErrorBody, FabricError, type ItemAnswer, type ItemsResponse } from '@fabric/protocol'
+
 import {
   SUBMIT_ACCEPTED,
   SUBMIT_CONFLICT,
@@ -8,7 +8,8 @@ import {
   SUBMIT_QUEUE_FULL,
   SUBMIT_TOO_LARGE,
   type SubmitBlock,
-} from '../core/types.js'
+} from '@fabric/core'
+import { type ErrorBody, FabricError, type ItemAnswer, type ItemsResponse } from '@fabric/protocol'
 import type { Job } from '../jobs.js'
 import type { RawItem } from './body.js'
 import { ItemColumns } from './columns.js'

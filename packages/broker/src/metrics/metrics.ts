@@ -1,7 +1,8 @@
 // The metrics of interfaces.md, each with where its value is read. No series per item, job or lane;
 // a consumer's series end when it is gone.
+
+import type { CoreCounts } from '@fabric/core'
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import type { CoreCounts } from '../core/types.js'
 import type { BrokerState } from '../state.js'
 import type { Stats } from '../stats.js'
 import {

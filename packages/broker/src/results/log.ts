@@ -3,7 +3,7 @@
 //
 // A record, 8-aligned: u32 length, id bytes, value bytes, attempts, truncated to; u8 status, u8
 // encoding, u16 zero; the value (8-aligned, so that a float32 row is read in place); the id.
-import type { SettledStatus } from '../core/types.js'
+import type { SettledStatus } from '@fabric/core'
 
 const HEADER_BYTES = 24
 const SEGMENT_BYTES_MIN = 16 * 1024

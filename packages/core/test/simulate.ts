@@ -1,7 +1,7 @@
 // Random workloads against the core: arrivals, deaths, late results, nacks, retries, flushes, drains,
 // in an order that a seed decides. After every step the shadow checks the invariants.
 
-import { Core } from '../../src/core/core.js'
+import { Core } from '../src/core.js'
 import {
   type Contract,
   type CoreConfig,
@@ -11,7 +11,7 @@ import {
   RESULT_FAILED,
   RESULT_NACK,
   RESULT_RETRY,
-} from '../../src/core/types.js'
+} from '../src/types.js'
 import { asPublished, block, config, contract, LIFE, MS } from './helpers.js'
 import { Random } from './random.js'
 import { check, Shadow, type ShadowBatch, type ShadowConsumer, type ShadowItem } from './shadow.js'

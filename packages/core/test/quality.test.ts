@@ -7,8 +7,8 @@
 // lanes (8,192 long) need spans (S13a) to keep the same bounds and are not run here.
 
 import { expect, it } from 'vitest'
-import { Core } from '../../src/core/core.js'
-import type { CoreEvent, DispatchEffect, Effect } from '../../src/core/types.js'
+import { Core } from '../src/core.js'
+import type { CoreEvent, DispatchEffect, Effect } from '../src/types.js'
 import { config, contract, LIFE } from './helpers.js'
 import { Random } from './random.js'
 

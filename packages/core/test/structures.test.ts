@@ -1,14 +1,14 @@
 // The parts that the rules stand on: ordered set, heap, id index, digests, arena, item table.
 
 import { expect, it } from 'vitest'
-import { Arena, SEGMENT_BYTES } from '../../src/core/arena.js'
-import { CHUNK_ROWS } from '../../src/core/columns.js'
-import { bodyDigest, IdHash } from '../../src/core/hash.js'
-import { Heap } from '../../src/core/heap.js'
-import { ID_OTHER_BODY, ID_SAME_BODY, ID_UNKNOWN, IdIndex } from '../../src/core/id-index.js'
-import { Items } from '../../src/core/items.js'
-import { OrderedSet } from '../../src/core/ordered-set.js'
-import { Timers } from '../../src/core/timers.js'
+import { Arena, SEGMENT_BYTES } from '../src/arena.js'
+import { CHUNK_ROWS } from '../src/columns.js'
+import { bodyDigest, IdHash } from '../src/hash.js'
+import { Heap } from '../src/heap.js'
+import { ID_OTHER_BODY, ID_SAME_BODY, ID_UNKNOWN, IdIndex } from '../src/id-index.js'
+import { Items } from '../src/items.js'
+import { OrderedSet } from '../src/ordered-set.js'
+import { Timers } from '../src/timers.js'
 import { Random } from './random.js'
 
 it('S13: the ordered set finds the next and the previous member as a sorted list does', () => {

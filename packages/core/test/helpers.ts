@@ -1,6 +1,6 @@
 // What the tests of the core share: a configuration, blocks of items, and a bench that steps.
 
-import { Core } from '../../src/core/core.js'
+import { Core } from '../src/core.js'
 import {
   type Contract,
   type CoreConfig,
@@ -9,7 +9,7 @@ import {
   type Effect,
   RESULT_COMPLETED,
   type SubmitBlock,
-} from '../../src/core/types.js'
+} from '../src/types.js'
 
 export const MS = 1_000_000
 export const LIFE = 0x1234_5678_9abc_def0n

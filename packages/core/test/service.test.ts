@@ -1,9 +1,9 @@
 // S11 to S14: whom to serve, in what order, with which lane.
 
 import { expect, it } from 'vitest'
-import { CONTRACT_CLASSES_MAX } from '../../src/core/contracts.js'
-import { Core } from '../../src/core/core.js'
-import type { CoreConfig } from '../../src/core/types.js'
+import { CONTRACT_CLASSES_MAX } from '../src/contracts.js'
+import { Core } from '../src/core.js'
+import type { CoreConfig } from '../src/types.js'
 import { asPublished, Bench, block, config, contract } from './helpers.js'
 
 const consumers = (bench: Bench) => bench.sent.map((sent) => sent.consumer)

@@ -1,7 +1,7 @@
 // A second, slow opinion of the core's state, made from its events and effects alone, and the
 // invariants checked on it (scheduling.md, I1 to I6, I8). It shares no code with the core.
 
-import type { Core } from '../../src/core/core.js'
+import type { Core } from '../src/core.js'
 import {
   type Contract,
   type CoreConfig,
@@ -10,7 +10,7 @@ import {
   type Effect,
   RESULT_COMPLETED,
   RESULT_FAILED,
-} from '../../src/core/types.js'
+} from '../src/types.js'
 
 type ItemState = 'queued' | 'reclaimed' | 'retrying' | 'leased' | 'settled'
 

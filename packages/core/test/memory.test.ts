@@ -3,8 +3,8 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
-import { Core } from '../../src/core/core.js'
-import type { SubmitBlock } from '../../src/core/types.js'
+import { Core } from '../src/core.js'
+import type { SubmitBlock } from '../src/types.js'
 import { config } from './helpers.js'
 
 const ID_BYTES = 16
