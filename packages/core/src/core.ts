@@ -82,7 +82,7 @@ type Handler<T extends CoreEvent['type']> = (
 ) => void
 
 const handlers: { readonly [T in CoreEvent['type']]: Handler<T> } = {
-  createJob: (state, event) => createJob(state, event.job),
+  createJob: (state, event) => createJob(state, event.job, event.weight),
   deleteJob: (state, event) => deleteJob(state, event.job),
   submit: (state, event) => submit(state, event.block),
   flush: (state, event) => flush(state, event.job),

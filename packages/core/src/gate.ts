@@ -78,7 +78,7 @@ function oldestHeld(state: State): number {
   return oldest
 }
 
-/** Acceptance of the oldest head among a model's queues, or -1. */
+/** Acceptance of the oldest head of a job among a model's queues, or -1. */
 export function oldestOfModel(state: State, model: Model): number {
   let oldest = -1
   const look = (slot: number) => {
@@ -87,7 +87,7 @@ export function oldestOfModel(state: State, model: Model): number {
     if (oldest < 0 || accepted < oldest) oldest = accepted
   }
   for (let key = model.queued.next(0); key >= 0; key = model.queued.next(key + 1)) {
-    look(model.shapes.get(key)!.queue.head)
+    model.shapes.get(key)!.queue.forEachHead(look)
   }
   for (let key = model.reclaimed.next(0); key >= 0; key = model.reclaimed.next(key + 1)) {
     look(model.shapes.get(key)!.reclaimed.head)

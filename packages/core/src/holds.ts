@@ -6,6 +6,7 @@
 
 import { type Job, jobOfItem } from './jobs.js'
 import type { Queue } from './queue.js'
+import type { ShapeQueue } from './shape-queue.js'
 import type { State } from './state.js'
 import { count, queueItem, queueReclaimed, withdraw } from './waiting.js'
 
@@ -33,24 +34,26 @@ function hold(state: State, job: Job): void {
     const model = state.models.get(backlog.model)
     if (backlog.items === 0 || model === undefined) continue
     for (const shape of [...model.shapes.values()]) {
-      moveAside(state, job, shape.reclaimed, queueReclaimed)
-      moveAside(state, job, shape.queue, queueItem)
+      moveReclaimedAside(state, job, shape.reclaimed)
+      moveQueuedAside(state, job, shape.queue)
     }
   }
 }
 
-/** `requeue` puts an item of a job on hold into the hold. */
-function moveAside(
-  state: State,
-  job: Job,
-  queue: Queue,
-  requeue: (state: State, slot: number) => void,
-): void {
+/** To queue an item of a job on hold puts it into the hold. */
+function moveQueuedAside(state: State, job: Job, queue: ShapeQueue): void {
+  for (let slot = queue.headOf(job.row); slot >= 0; slot = queue.headOf(job.row)) {
+    withdraw(state, slot)
+    queueItem(state, slot)
+  }
+}
+
+function moveReclaimedAside(state: State, job: Job, queue: Queue): void {
   for (let slot = queue.head; slot >= 0; ) {
     const next = state.items.next.get(slot)
     if (jobOfItem(state, slot) === job) {
       withdraw(state, slot)
-      requeue(state, slot)
+      queueReclaimed(state, slot)
     }
     slot = next
   }

@@ -42,15 +42,18 @@ export class Job {
   constructor(
     readonly id: number,
     readonly row: number,
+    /** Share of its turns where jobs meet in a shape (S20a). */
+    readonly weight: number,
     /** When its ids may be forgotten (S36). */
     readonly idTimer: number,
   ) {}
 }
 
-export function createJob(state: State, id: number): void {
+export function createJob(state: State, id: number, weight = 1): void {
   if (state.jobs.has(id)) throw new CoreBug(`job ${id} exists`)
+  if (!(weight >= 1)) throw new CoreBug(`job ${id} has weight ${weight}`)
   const row = state.freeJobRows.pop() ?? state.jobRows.length
-  const job = new Job(id, row, state.timers.open(TIMER_JOB_IDS, row))
+  const job = new Job(id, row, weight, state.timers.open(TIMER_JOB_IDS, row))
   state.jobs.set(id, job)
   state.jobRows[row] = job
 }

@@ -8,11 +8,12 @@ import type { Consumer } from './consumers.js'
 import type { ContractClass } from './contracts.js'
 import { OrderedSet } from './ordered-set.js'
 import { Queue } from './queue.js'
+import { ShapeQueue } from './shape-queue.js'
 
 export class Shape {
   /** A lane when true, else staging. */
   active = false
-  readonly queue = new Queue()
+  readonly queue: ShapeQueue
   readonly reclaimed = new Queue()
   /** Items that are not settled, leased ones too: the shape lives while it has any. */
   items = 0
@@ -27,7 +28,9 @@ export class Shape {
     readonly model: Model,
     readonly key: number,
     readonly paddedLength: number,
-  ) {}
+  ) {
+    this.queue = new ShapeQueue(paddedLength)
+  }
 }
 
 export class Cleanup {

@@ -109,7 +109,7 @@ function takeQueued(state: State, packing: Packing, shape: Shape): void {
   const { count, tokens } = queue
   const source = shape.active ? 'lane' : 'staging'
   while (queue.count > 0 && !packing.isClosed && packing.add(queue.head, source)) {
-    queue.remove(state.items, queue.head)
+    queue.take(state.items)
   }
   if (queue.count !== count) queueChanged(state, shape, count, tokens)
 }

@@ -1,6 +1,7 @@
 // Arrival of an item at its shape, and when a staged shape becomes a lane (S1, S2).
 
 import { ITEM_QUEUED } from './items.js'
+import { jobOfItem } from './jobs.js'
 import { activateLane, queueChanged } from './lanes.js'
 import type { Model, Shape } from './models.js'
 import { shapeOfItem } from './shapes.js'
@@ -11,7 +12,7 @@ export function enqueue(state: State, slot: number): void {
   const shape = shapeOfItem(state, slot)
   const { count, tokens } = shape.queue
   state.items.state.set(slot, ITEM_QUEUED)
-  shape.queue.push(state.items, slot)
+  shape.queue.push(state.items, slot, jobOfItem(state, slot).weight)
   queueChanged(state, shape, count, tokens)
   if (!shape.active) activateIfDue(state, shape)
 }

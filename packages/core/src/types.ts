@@ -90,7 +90,8 @@ export const RESULT_RETRY = 2 // failed, may be tried again (S28)
 export const RESULT_NACK = 3 // untouched, goes back
 
 export type CoreEvent =
-  | { readonly type: 'createJob'; readonly job: number }
+  /** `weight` (1): its share where jobs meet in a shape (S20a). */
+  | { readonly type: 'createJob'; readonly job: number; readonly weight?: number }
   | { readonly type: 'deleteJob'; readonly job: number }
   | { readonly type: 'submit'; readonly block: SubmitBlock }
   /** End of input of a job, or of all jobs (job null). */
