@@ -1,6 +1,9 @@
 // What the broker asks of durable storage: jobs, items, what of them is settled, results. One
 // implementation stands on an embedded key-value store; tests may put another behind it.
 //
+// Blocks, records and columns handed in are borrowed: an implementation has read what it keeps of them
+// when the call returns, not when its promise resolves.
+//
 // Whoever awaits a promise of this interface may tell a producer or a reader: what it stands for is
 // synced. All writes asked for in one turn of the loop may share one transaction and one sync, and
 // later writes never become durable before earlier ones. Reads never wait for a sync and never block
@@ -73,7 +76,8 @@ export interface LoadedItems {
 export interface SettledItem {
   readonly job: number
   readonly sequence: number
-  readonly shape: DiskShape
+  /** Null for an item that was not durable: only its result is kept. */
+  readonly shape: DiskShape | null
   readonly record: ResultRecord
 }
 
@@ -106,10 +110,12 @@ export interface Store {
   append(append: Append): Promise<void>
 
   /**
-   * The next unsettled items of the shape that were not read since the start, about `tokens` of them;
-   * null at the end. Items whose append is not yet durable may come or not. `job`: only its items.
+   * The job's next unsettled items of the shape that were not read since the start, in order of
+   * acceptance: about `tokens` of them and at most `maxBytes`, but at least one; null at the end. Items
+   * whose append is not yet durable may come or not. Always of one job: jobs take turns (S20a), and
+   * those on hold, paused or deleted are not read at all.
    */
-  read(shape: DiskShape, tokens: number, job?: number): LoadedItems | null
+  read(job: number, shape: DiskShape, tokens: number, maxBytes: number): LoadedItems | null
 
   /** Marks items settled and appends their results in one transaction. An item that is settled already is left out. */
   settle(items: readonly SettledItem[]): Promise<void>
@@ -122,8 +128,13 @@ export interface Store {
     offset: number,
     maxBytes: number,
   ): { readonly records: readonly ResultRecord[]; readonly nextOffset: number }
-  /** All before the offset were read and may be dropped when room is needed. */
-  resultsRead(job: number, offset: number): void
+  /** Where the job's durable results begin, what was dropped left out, and end. */
+  resultRange(job: number): { readonly firstOffset: number; readonly count: number }
+  /**
+   * All before the offset were read and may be dropped when room is needed. Answers the bytes that
+   * are unread now, counted as in `RecoveredJob.results`.
+   */
+  resultsRead(job: number, offset: number): number
 
   /** Bytes on disk, and of it what is in use. */
   size(): { readonly fileBytes: number; readonly usedBytes: number }
