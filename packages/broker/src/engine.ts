@@ -304,7 +304,7 @@ export class Engine {
     if (consumer === undefined) return
     const message =
       cause === 'lease_max'
-        ? 'a batch was held longer than leaseMaxMs'
+        ? 'no batch was taken for leaseMaxMs, though one was there'
         : 'no renewal within leaseTimeoutMs'
     consumer.connection.fail(new FabricError('FABRIC_LEASE_EXPIRED', message), cause)
   }

@@ -17,7 +17,7 @@ import type { Model } from './models.js'
 import { dropModelIfUnused, modelOf } from './shapes.js'
 import { reviewStaging } from './staging.js'
 import { NS_PER_MS, type State, touch } from './state.js'
-import { TIMER_RENEWAL } from './timers.js'
+import { TIMER_RENEWAL, TIMER_TAKING } from './timers.js'
 import { type Contract, CoreBug } from './types.js'
 
 export class Consumer {
@@ -57,6 +57,8 @@ export class Consumer {
     readonly name: string,
     readonly cls: ContractClass,
     readonly timer: number,
+    /** Set while it could take a batch of its channel (S24). */
+    readonly takingTimer: number,
   ) {}
 
   get model(): Model {
@@ -75,7 +77,9 @@ export function register(state: State, id: number, name: string, contract: Contr
   const warnings = warningsFor(model, contract)
   const row = state.freeConsumerRows.pop() ?? state.consumerRows.length
   const cls = joinClass(state, model, contract)
-  const consumer = new Consumer(id, row, name, cls, state.timers.open(TIMER_RENEWAL, id))
+  const renewal = state.timers.open(TIMER_RENEWAL, id)
+  const taking = state.timers.open(TIMER_TAKING, id)
+  const consumer = new Consumer(id, row, name, cls, renewal, taking)
   state.consumers.set(id, consumer)
   state.consumerRows[row] = consumer
   state.effects.push({ type: 'registered', consumer: id, warnings })
@@ -168,6 +172,7 @@ function countServed(state: State, model: Model, sign: 1 | -1): void {
 /** Removes a dead or drained consumer whose leases are gone. */
 export function forget(state: State, consumer: Consumer): void {
   state.timers.close(consumer.timer)
+  state.timers.close(consumer.takingTimer)
   state.consumers.delete(consumer.id)
   state.consumerRows[consumer.row] = null
   state.freeConsumerRows.push(consumer.row)
@@ -203,11 +208,23 @@ export function refresh(state: State, consumer: Consumer): void {
   if (place && !consumer.hasPlace) waitAnew(state, consumer)
   consumer.hasPlace = place
   orderForService(state, consumer, place, depth)
+  boundTaking(state, consumer)
   countForCleanup(consumer, live && !consumer.overdue)
   const idle = live && depth === 0 && consumer.inFlight.length === 0
   accrueIdle(state, consumer)
   consumer.idleSince = idle ? state.now : -1
   touch(state, consumer.model)
+}
+
+/**
+ * A consumer that renews, could take a batch and does not would keep its channel for ever: leaseMax
+ * bounds that too, from when it could, and anew from each batch that it takes (S24).
+ */
+function boundTaking(state: State, { channel, inFlight, cls, takingTimer }: Consumer): void {
+  const could = channel.length > 0 && inFlight.length < cls.contract.maxInFlight
+  if (could === state.timers.isSet(takingTimer)) return
+  if (could) state.timers.set(takingTimer, state.now + state.config.leaseMaxMs * NS_PER_MS)
+  else state.timers.clear(takingTimer)
 }
 
 function orderForService(state: State, consumer: Consumer, place: boolean, depth: number): void {

@@ -29,6 +29,7 @@ import {
   TIMER_LEASE_MAX,
   TIMER_RENEWAL,
   TIMER_RETRY,
+  TIMER_TAKING,
 } from './timers.js'
 import {
   CoreBug,
@@ -141,6 +142,7 @@ const timerHandlers: Readonly<Record<number, (state: State, ref: number) => void
   [TIMER_LATE]: onLateTimer,
   [TIMER_RETRY]: onRetryDue,
   [TIMER_JOB_IDS]: onIdTimer,
+  [TIMER_TAKING]: (state, id) => die(state, state.consumers.get(id)!, 'lease_max'),
 }
 
 function onRenewalTimer(state: State, id: number): void {

@@ -67,6 +67,7 @@ function take(state: State, batch: Batch): boolean {
   batch.timer = state.timers.open(TIMER_LEASE_MAX, batch.number)
   state.timers.set(batch.timer, state.now + state.config.leaseMaxMs * NS_PER_MS)
   countDelivery(state, batch)
+  state.timers.clear(consumer.takingTimer)
   refresh(state, consumer)
   return true
 }

@@ -126,7 +126,8 @@ export const RULE_OPTIONS = {
   }),
   leaseMaxMs: integer({
     group: LEASES,
-    about: 'A batch that was taken so long ago is reclaimed though its consumer lives (S24).',
+    about:
+      'A batch that was taken so long ago is reclaimed though its consumer lives; a consumer that could take one for so long and does not is dead (S24).',
     min: 100,
     fallback: 3_600_000,
   }),

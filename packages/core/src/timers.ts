@@ -13,6 +13,7 @@ export const TIMER_LEASE_MAX = 4 // S24, ref: batch
 export const TIMER_LATE = 5 // S26
 export const TIMER_RETRY = 6 // S28, ref: item slot
 export const TIMER_JOB_IDS = 7 // S36, ref: job row
+export const TIMER_TAKING = 8 // S24, ref: consumer
 
 export class Timers {
   private readonly heap = new Heap()

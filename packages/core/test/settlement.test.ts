@@ -56,8 +56,7 @@ it('S24: a consumer that stops renewing is dead after leaseTimeout, and told to 
 
 it('S24: a batch taken longer than leaseMax ago goes back though the connection lives', () => {
   const bench = withBatch({ leaseMaxMs: 1000, leaseTimeoutMs: 1e9 })
-  bench.advance(5000)
-  expect(bench.of('reclaim')).toEqual([])
+  bench.advance(500)
   bench.taken(bench.sent[0])
   bench.advance(999)
   expect(bench.of('reclaim')).toEqual([])
@@ -65,6 +64,60 @@ it('S24: a batch taken longer than leaseMax ago goes back though the connection 
   expect(bench.of('reclaim')).toMatchObject([{ batches: [1], items: 8 }])
   expect(bench.of('dead')).toEqual([])
   expect(bench.sent.length).toBe(2)
+})
+
+it('S24: a consumer that could take a batch and does not for leaseMax is dead, though it renews', () => {
+  const bench = withBatch({ leaseMaxMs: 1000, leaseTimeoutMs: 300 })
+  const renewing = (ms: number) => {
+    for (let left = ms; left > 0; left -= 100) {
+      bench.advance(Math.min(100, left))
+      bench.do({ type: 'renew', consumer: 1 })
+    }
+  }
+  renewing(999)
+  expect(bench.of('dead')).toEqual([])
+  bench.advance(1)
+  expect(bench.of('dead')).toEqual([{ type: 'dead', consumer: 1, cause: 'lease_max' }])
+  expect(bench.of('close')).toEqual([{ type: 'close', consumer: 1, cause: 'lease_max' }])
+  expect(bench.of('reclaim')).toEqual([{ type: 'reclaim', consumer: 1, batches: [1], items: 8 }])
+})
+
+it('S24: a channel behind a batch in flight waits as long as that takes', () => {
+  const bench = withBatch({ leaseMaxMs: 1000, leaseTimeoutMs: 1e9 })
+  bench.submit(Array(8).fill(8))
+  bench.advance(900)
+  bench.taken(bench.sent[0])
+  bench.advance(900)
+  bench.results(bench.sent[0], Array(8).fill(RESULT_COMPLETED))
+  bench.advance(999)
+  expect(bench.of('dead')).toEqual([])
+  bench.advance(1)
+  expect(bench.of('dead')).toMatchObject([{ cause: 'lease_max' }])
+})
+
+it('S24: each batch that is taken gives a consumer time anew for the next', () => {
+  const bench = new Bench({ cleanupIdleMs: 1e6, leaseMaxMs: 1000, leaseTimeoutMs: 1e9 })
+  bench.register(1, { maxInFlight: 3 })
+  bench.submit(Array(24).fill(8))
+  for (let i = 0; i < 2; i++) {
+    bench.advance(900)
+    bench.taken(bench.sent[i])
+    bench.results(bench.sent[i], Array(8).fill(RESULT_COMPLETED))
+  }
+  bench.advance(999)
+  expect(bench.of('dead')).toEqual([])
+  bench.advance(1)
+  expect(bench.of('reclaim')).toMatchObject([{ batches: [3], items: 8 }])
+})
+
+it('S24: a draining consumer has nothing left to take, and may finish what it works on', () => {
+  const bench = new Bench({ cleanupIdleMs: 1e6, leaseMaxMs: 1000, leaseTimeoutMs: 1e9 })
+  bench.register(1, { maxInFlight: 2 })
+  bench.submit(Array(16).fill(8))
+  bench.taken(bench.sent[0])
+  bench.do({ type: 'drain', consumer: 1 })
+  bench.advance(1000)
+  expect(bench.of('dead')).toEqual([])
 })
 
 it('S25: all unsettled items of a dead consumer come back, its channel included', () => {

@@ -41,6 +41,8 @@ export interface ShadowConsumer {
   hasRoom: boolean
   silent: boolean
   heardAt: number
+  /** Since when it could take a batch and has not, or -1 (S24). */
+  couldTakeSince: number
   readonly channel: ShadowBatch[]
   readonly inFlight: ShadowBatch[]
 }
@@ -97,6 +99,7 @@ export class Shadow {
     if (at < 0) return
     const [batch] = consumer.channel.splice(at, 1)
     batch.taken = true
+    consumer.couldTakeSince = -1
     consumer.inFlight.push(batch)
   }
 
@@ -183,6 +186,7 @@ export class Shadow {
       hasRoom: true,
       silent: false,
       heardAt: now,
+      couldTakeSince: -1,
       channel: [],
       inFlight: [],
     })
@@ -291,6 +295,7 @@ export class Shadow {
   /** Invariants after a step whose dispatches are done. */
   checkAll(now: number): void {
     this.checkCounts()
+    this.checkTaking(now)
     const onHold = new Set<number>()
     for (const job of this.core.counts().jobs) if (job.onHold) onHold.add(job.job)
     const work = new Map<number, ShadowItem[]>()
@@ -322,6 +327,20 @@ export class Shadow {
       check(one.channel === shadow.channel.length, 'I6: channel')
       check(one.inFlight === shadow.inFlight.length, 'I6: in flight')
       check(one.inFlight <= one.contract.maxInFlight, 'I6: maxInFlight')
+    }
+  }
+
+  /** S24: no batch stands for ever in the channel of a consumer that could take it. */
+  private checkTaking(now: number): void {
+    for (const one of this.consumers.values()) {
+      const could = one.channel.length > 0 && one.inFlight.length < one.contract.maxInFlight
+      if (!could) one.couldTakeSince = -1
+      else if (one.couldTakeSince < 0) one.couldTakeSince = now
+      else
+        check(
+          now - one.couldTakeSince <= this.config.leaseMaxMs * 1e6,
+          `S24: ${one.id} takes nothing`,
+        )
     }
   }
 

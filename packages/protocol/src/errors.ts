@@ -93,7 +93,7 @@ const kinds = {
   FABRIC_LEASE_EXPIRED: {
     status: 408,
     meaning:
-      'The consumer renewed nothing within leaseTimeoutMs, or held a batch longer than leaseMaxMs: its work was given to others, and it registers anew.',
+      'The consumer renewed nothing within leaseTimeoutMs, or took no batch for leaseMaxMs though it could: its work was given to others, and it registers anew.',
   },
   FABRIC_INTERNAL: { status: 500, meaning: 'A defect of the broker; its log holds the cause.' },
   FABRIC_BATCH_MALFORMED: { status: 500, meaning: 'Bytes that should be a batch are not one.' },
