@@ -282,7 +282,7 @@ class Broker implements RunningBroker {
       },
       jobs: {
         jobs: this.#jobs,
-        createJob: (id, model) => this.#createJob(id, model),
+        createJob: (id, model, weight) => this.#createJob(id, model, weight),
         flushJob: (job) => this.#engine.flush(job),
         deleteJob: (job) => this.#deleteJob(job),
         jobInfo: (job) => job.info(this.#leasedByJob().get(job.number) ?? 0),
@@ -317,9 +317,9 @@ class Broker implements RunningBroker {
     return this.#engine.submit(job, block)
   }
 
-  #createJob(id: string | undefined, model: number | null): Job {
+  #createJob(id: string | undefined, model: number | null, weight: number): Job {
     this.#refuseWhileDraining()
-    const job = this.#jobs.create(id, model)
+    const job = this.#jobs.create(id, model, weight)
     this.#engine.createJob(job)
     return job
   }

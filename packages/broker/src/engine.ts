@@ -87,7 +87,7 @@ export class Engine {
   }
 
   createJob(job: Job): void {
-    this.#step({ type: 'createJob', job: job.number })
+    this.#step({ type: 'createJob', job: job.number, weight: job.weight })
   }
 
   deleteJob(job: Job): void {

@@ -33,6 +33,7 @@ export class Job {
     readonly number: number,
     readonly id: string,
     readonly model: number | null,
+    readonly weight: number,
     readonly results: ResultLog,
   ) {}
 
@@ -73,6 +74,7 @@ export class Job {
     return {
       id: this.id,
       model: this.model,
+      weight: this.weight,
       createdAt: this.createdAt.toISOString(),
       state: this.state,
       accepted: this.accepted,
@@ -95,7 +97,7 @@ export class JobTable {
   ) {}
 
   /** @throws FabricError when the id is malformed, used, or the table is full. */
-  create(id: string = randomUUID(), model: number | null = null): Job {
+  create(id: string = randomUUID(), model: number | null = null, weight = 1): Job {
     if (!JOB_ID.test(id))
       throw new FabricError(
         'FABRIC_BAD_REQUEST',
@@ -106,7 +108,7 @@ export class JobTable {
       throw new FabricError('FABRIC_ID_CONFLICT', `job ${id} exists`, { field: 'id' })
     if (this.#byId.size >= this.maxJobs)
       throw new FabricError('FABRIC_JOB_LIMIT', `${this.maxJobs} jobs are known (maxJobs)`)
-    const job = new Job(this.#nextNumber++, id, model, this.results.create())
+    const job = new Job(this.#nextNumber++, id, model, weight, this.results.create())
     this.#byId.set(id, job)
     this.#byNumber.set(job.number, job)
     return job

@@ -16,6 +16,8 @@ export interface CreateJobOptions {
   readonly model?: number | undefined
   /** Default: a random one. */
   readonly id?: string | undefined
+  /** 1 to 1000, default 1: its share of the GPUs while other jobs of its model wait, too. */
+  readonly weight?: number | undefined
 }
 
 export const DEFAULT_BROKER = 'http://127.0.0.1:7410'
@@ -34,14 +36,14 @@ export class FabricClient {
 
   /**
    * A job of this id and model that exists is gone on with.
-   * @throws FabricError FABRIC_ID_CONFLICT when it exists for another model.
+   * @throws FabricError FABRIC_ID_CONFLICT when it exists for another model or with another weight.
    */
   async createJob(options: CreateJobOptions = {}): Promise<Job> {
-    const { id = randomUUID(), model } = options
+    const { id = randomUUID(), model, weight } = options
     const request = {
       method: 'POST',
       contentType: 'application/json',
-      body: JSON.stringify({ id, model }),
+      body: JSON.stringify({ id, model, weight }),
     } as const
     const create = () => this.#transport.json<JobInfo>('/v1/jobs', request)
     // The id is ours, so asking again after a lost answer finds the job and makes no second one.

@@ -34,6 +34,8 @@ export interface ItemsResponse {
 export interface JobInfo {
   readonly id: string
   readonly model: number | null
+  /** Its share where jobs meet in a shape: a job of weight 3 gets 3 tokens to another's 1 (S20a). */
+  readonly weight: number
   readonly createdAt: string
   readonly state: 'open' | 'flushed' | 'ended'
   readonly accepted: number

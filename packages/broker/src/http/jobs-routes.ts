@@ -7,7 +7,7 @@ import { readObject } from './query.js'
 export interface JobActions {
   readonly jobs: JobTable
   /** @throws FabricError FABRIC_DRAINING, FABRIC_ID_CONFLICT, FABRIC_JOB_LIMIT */
-  createJob(id: string | undefined, model: number | null): Job
+  createJob(id: string | undefined, model: number | null, weight: number): Job
   flushJob(job: Job): void
   deleteJob(job: Job): void
   jobInfo(job: Job): JobInfo
@@ -19,18 +19,29 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
   type ById = { Params: { id: string } }
 
   app.post('/v1/jobs', async (request, reply) => {
-    const { id, model = null } = readObject(request.body, ['id', 'model'])
+    const { id, model = null, weight } = readObject(request.body, ['id', 'model', 'weight'])
     if (id !== undefined && typeof id !== 'string')
       throw new FabricError('FABRIC_BAD_REQUEST', 'a job id is a string', { field: 'id' })
     if (model !== null && !(Number.isInteger(model) && inRange(model as number)))
       throw new FabricError('FABRIC_MODEL_UNKNOWN', 'a model is an integer from 0 to 2147483647', {
         field: 'model',
       })
+    if (weight !== undefined && !isWeight(weight))
+      throw new FabricError(
+        'FABRIC_BAD_REQUEST',
+        `a weight is an integer from 1 to ${WEIGHT_MAX}`,
+        {
+          field: 'weight',
+        },
+      )
     // The same job again is the same answer: a producer that lost the first one may ask anew.
     const known = id === undefined ? undefined : jobs.find(id)
-    if (known !== undefined && known.model === model)
-      return reply.code(200).send(actions.jobInfo(known))
-    return reply.code(201).send(actions.jobInfo(actions.createJob(id, model as number | null)))
+    const isSame = (job: Job) =>
+      job.model === model && (weight === undefined || job.weight === weight)
+    if (known !== undefined && isSame(known)) return reply.code(200).send(actions.jobInfo(known))
+    return reply
+      .code(201)
+      .send(actions.jobInfo(actions.createJob(id, model as number | null, weight ?? 1)))
   })
 
   app.get('/v1/jobs', async () => ({ jobs: actions.jobInfos() }))
@@ -52,5 +63,11 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
     return reply.code(204).send()
   })
 }
+
+/** A turn of the heaviest job is so many of the lightest (S20a): more would be a queue of its own. */
+const WEIGHT_MAX = 1000
+
+const isWeight = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= WEIGHT_MAX
 
 const inRange = (model: number) => model >= 0 && model <= INT32_MAX

@@ -34,6 +34,16 @@ describe('jobs', () => {
     expect(other.status).toBe(409)
   })
 
+  test('a job has weight 1 unless it names its own; another weight is another job', async () => {
+    const broker = await testBroker()
+    expect((await broker.post('/v1/jobs', { id: 'plain' })).body.weight).toBe(1)
+    const heavy = await broker.post('/v1/jobs', { id: 'heavy', weight: 1000 })
+    expect(heavy.body.weight).toBe(1000)
+    expect((await broker.get('/v1/jobs/heavy')).body.weight).toBe(1000)
+    expect((await broker.post('/v1/jobs', { id: 'heavy' })).status).toBe(200)
+    expect((await broker.post('/v1/jobs', { id: 'heavy', weight: 2 })).status).toBe(409)
+  })
+
   test('a job without an id gets one, and without a body no model', async () => {
     const broker = await testBroker()
     const { status, body } = await broker.post('/v1/jobs')
@@ -48,6 +58,11 @@ describe('jobs', () => {
     [{ id: 5 }, 400, 'id'],
     [{ model: 1.5 }, 422, 'model'],
     [{ modle: 1 }, 400, 'modle'],
+    [{ weight: 0 }, 400, 'weight'],
+    [{ weight: 1001 }, 400, 'weight'],
+    [{ weight: 1.5 }, 400, 'weight'],
+    [{ weight: '2' }, 400, 'weight'],
+    [{ weight: null }, 400, 'weight'],
   ])('%j is refused with its field', async (body, status, field) => {
     const broker = await testBroker()
     const answer = await broker.post('/v1/jobs', body)

@@ -15,6 +15,7 @@ export interface InputFlags {
   readonly textField: string
   readonly idField: string
   readonly job?: string
+  readonly weight?: number
   readonly workers?: number
 }
 
@@ -50,6 +51,10 @@ export const inputOptions = (): Option[] => [
     'id',
   ),
   new Option('--job <name>', 'name of the job; one that exists is gone on with'),
+  new Option(
+    '--weight <number>',
+    'share of the GPUs beside other jobs of the model: 3 gets 3 tokens to their 1 (default: 1)',
+  ).argParser(integer(1, 1000)),
   new Option('--workers <number>', 'tokenizer threads (default: cores - 1)').argParser(
     integer(1, 1024),
   ),

@@ -38,7 +38,8 @@ async function prepare(input: string, options: RunOptions, stats: RunStats) {
     const first = await blocks.next()
     const client = new FabricClient({ broker: options.broker, apiKey: options.apiKey })
     const before = new StateView(await client.state())
-    const job = await client.createJob({ id: options.job, model: options.model })
+    const { job: id, model, weight } = options
+    const job = await client.createJob({ id, model, weight })
     const output = await openOutput({
       ...{ target, order: options.order, job, info: await job.info() },
       settle: (ended) => stats.settle(ended),

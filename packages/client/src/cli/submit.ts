@@ -10,7 +10,7 @@ export async function submitCommand(
   input: string,
   options: BrokerOptions & InputFlags,
 ): Promise<number> {
-  const { tokenizer, workers, textField, idField, model } = options
+  const { tokenizer, workers, textField, idField, model, weight } = options
   const pool = tokenizer === undefined ? null : await TokenizerPool.open({ tokenizer, workers })
   let failed = 0
   const report = (error: LineError) => {
@@ -22,7 +22,7 @@ export async function submitCommand(
     const blocks = readItems({ input, pool, textField, idField })
     const first = await blocks.next()
     const client = new FabricClient(options)
-    const job = await client.createJob({ id: options.job, model })
+    const job = await client.createJob({ id: options.job, model, weight })
     const summary = await job.submit(itemsOf(first, blocks, report), {
       onRefused: ({ item, error }) => report({ ...error, line: item.line }),
     })
