@@ -71,6 +71,14 @@ export class Core {
     return this.state.timers.nextAt()
   }
 
+  /**
+   * The same for what may move work on; Infinity when only housekeeping is left (renewals of live
+   * consumers, lanes and ids to forget). With no event to come, nothing more can happen then.
+   */
+  nextWorkAt(): number {
+    return this.state.timers.nextWorkAt()
+  }
+
   /** As of the last step: tick first where the present matters (idle times, ages). */
   counts(): CoreCounts {
     return countsOf(this.state)

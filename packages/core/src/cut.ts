@@ -13,7 +13,10 @@ export class Cut {
   payloadFrom = 0
   payloadTo = 0
 
-  constructor(readonly block: SubmitBlock) {}
+  constructor(
+    readonly block: SubmitBlock,
+    private readonly lengthsOnly: boolean,
+  ) {}
 
   next(at: number): void {
     const { block } = this
@@ -25,7 +28,7 @@ export class Cut {
     this.payloadFrom = this.payloadTo
     if (block.payloadEnds !== null) this.payloadTo = block.payloadEnds[at]
     this.tokensFrom = this.tokensTo
-    if (this.payloadTo === this.payloadFrom) this.tokensTo += this.length
+    if (!this.lengthsOnly && this.payloadTo === this.payloadFrom) this.tokensTo += this.length
     if (this.tokensTo > block.tokens.length || this.idTo > block.ids.length) {
       throw new CoreBug(`a block ends before its item ${at}`)
     }

@@ -60,6 +60,8 @@ export class Items {
   private spareChunk = -1
   lastSequence = 0
 
+  constructor(private readonly lengthsOnly = false) {}
+
   alloc(): number {
     let index = this.lowestOpen
     while (index < this.chunks.length && this.chunks[index]?.isFull() === true) index++
@@ -94,7 +96,8 @@ export class Items {
   }
 
   tokensBytes(slot: number): number {
-    return this.payloadBytes.get(slot) > 0 ? 0 : this.length.get(slot) * 4
+    if (this.lengthsOnly || this.payloadBytes.get(slot) > 0) return 0
+    return this.length.get(slot) * 4
   }
 
   /** Frees the row and its bytes. */

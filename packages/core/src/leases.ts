@@ -87,17 +87,17 @@ export function onResults(state: State, event: ResultsEvent): void {
   if (known && batch !== undefined && batch.consumer.id === event.consumer) {
     // A result says that the batch was taken, if the message that says so was lost.
     if (batch.takenAt >= 0 || take(state, batch)) settleLease(state, batch, event)
-    else tellLate(state, event, event.index.length, false)
+    else tellLate(state, event, event.index, false)
     return
   }
   const late = known ? state.leases.late.get(event.batch) : undefined
-  if (late === undefined) tellLate(state, event, event.index.length, true)
+  if (late === undefined) tellLate(state, event, event.index, true)
   else settleLate(state, late, event)
 }
 
 function settleLease(state: State, batch: Batch, event: ResultsEvent): void {
   const settlement = new Settlement(state, event.consumer, batch.number)
-  let dropped = 0
+  let dropped: number[] | null = null
   for (let i = 0; i < event.index.length; i++) {
     const index = event.index[i]
     const slot = index < batch.items.length ? batch.items[index] : REPORTED
@@ -105,14 +105,16 @@ function settleLease(state: State, batch: Batch, event: ResultsEvent): void {
       batch.items[index] = REPORTED
       batch.unreported--
     }
-    if (slot < 0) dropped++
-    else {
+    if (slot < 0) {
+      dropped ??= []
+      dropped.push(index)
+    } else {
       unlease(state, slot)
       settleAs(state, settlement, slot, index, event.outcome[i])
     }
   }
   settlement.tell()
-  if (dropped > 0) tellLate(state, event, dropped, false)
+  if (dropped !== null) tellLate(state, event, dropped, false)
   if (batch.unreported === 0) finish(state, batch)
 }
 
@@ -158,7 +160,7 @@ export function closeLease(state: State, batch: Batch): void {
 /** Results for a batch that was taken back: the first result of an item wins (S26). */
 function settleLate(state: State, late: LateBatch, event: ResultsEvent): void {
   const settlement = new Settlement(state, event.consumer, event.batch)
-  let dropped = 0
+  const dropped: number[] = []
   for (let i = 0; i < event.index.length; i++) {
     const index = event.index[i]
     const slot = index < late.slots.length ? late.slots[index] : -1
@@ -166,14 +168,14 @@ function settleLate(state: State, late: LateBatch, event: ResultsEvent): void {
     // Only an end counts: a wish to try again is granted already, the item was taken back.
     const ends = outcome === RESULT_COMPLETED || outcome === RESULT_FAILED
     if (!ends || slot < 0 || !isUnsettled(state, slot, late.sequences[index])) {
-      dropped++
+      dropped.push(index)
       continue
     }
     pullOut(state, slot)
     settlement.end(slot, index, outcome === RESULT_COMPLETED ? 'completed' : 'failed')
   }
   settlement.tell()
-  if (dropped > 0) tellLate(state, event, dropped, false)
+  if (dropped.length > 0) tellLate(state, event, dropped, false)
 }
 
 /** Whether the slot still belongs to that item: slots are used anew, sequence numbers are not. */
@@ -195,8 +197,14 @@ export function pullOut(state: State, slot: number): void {
   stopWaiting(state, slot)
 }
 
-function tellLate(state: State, event: ResultsEvent, items: number, unknownLease: boolean): void {
+function tellLate(
+  state: State,
+  event: ResultsEvent,
+  places: ArrayLike<number>,
+  unknownLease: boolean,
+): void {
   const { consumer, batch } = event
-  state.lateResults += items
-  state.effects.push({ type: 'late', consumer, batch, items, unknownLease })
+  const index = Uint32Array.from(places)
+  state.lateResults += index.length
+  state.effects.push({ type: 'late', consumer, batch, items: index.length, index, unknownLease })
 }

@@ -47,27 +47,33 @@ export function onLeaseMax(state: State, number: number): void {
 function takeBack(state: State, consumer: Consumer, batches: readonly Batch[]): void {
   if (batches.length === 0) return
   const settlements: Settlement[] = []
-  let items = 0
+  const slots: number[] = []
   for (const batch of batches) {
     const settlement = new Settlement(state, consumer.id, batch.number)
-    items += takeBackBatch(state, batch, settlement)
+    takeBackBatch(state, batch, settlement, slots)
     settlements.push(settlement)
   }
-  state.reclaimedItems += items
+  state.reclaimedItems += slots.length
   state.effects.push({
     type: 'reclaim',
     consumer: consumer.id,
     batches: batches.map((batch) => batch.number),
-    items,
+    items: slots.length,
+    slots: Int32Array.from(slots),
   })
   for (const settlement of settlements) settlement.tell()
 }
 
-function takeBackBatch(state: State, batch: Batch, settlement: Settlement): number {
+/** What waits again is added to `reclaimed`. */
+function takeBackBatch(
+  state: State,
+  batch: Batch,
+  settlement: Settlement,
+  reclaimed: number[],
+): void {
   const { items, config } = state
   rememberLate(state, batch)
   closeLease(state, batch)
-  let reclaimed = 0
   batch.items.forEach((slot, index) => {
     if (slot < 0) return
     unlease(state, slot)
@@ -77,9 +83,8 @@ function takeBackBatch(state: State, batch: Batch, settlement: Settlement): numb
     }
     startWaiting(state, slot)
     queueReclaimed(state, slot)
-    reclaimed++
+    reclaimed.push(slot)
   })
-  return reclaimed
 }
 
 /** So that a result which is under way still settles its item, by sequence number (S26). */

@@ -26,7 +26,7 @@ export class State {
   now = 0
   effects: Effect[] = []
 
-  readonly items = new Items()
+  readonly items: Items
   readonly timers = new Timers()
   readonly idHash: IdHash
   readonly models = new Map<number, Model>()
@@ -94,6 +94,7 @@ export class State {
   readonly drain = { windowAt: 0, items: 0, tokens: 0, lastItems: 0, lastTokens: 0 }
 
   constructor(readonly config: CoreConfig) {
+    this.items = new Items(config.lengthsOnly)
     this.idHash = new IdHash(config.hashSeed)
     this.lateTimer = this.timers.open(TIMER_LATE, 0)
     this.gate = {

@@ -26,7 +26,7 @@ import { queueItem, startWaiting } from './waiting.js'
 export function submit(state: State, block: SubmitBlock): void {
   const job = jobById(state, block.job)
   const codes = new Uint8Array(block.count)
-  const cut = new Cut(block)
+  const cut = new Cut(block, state.config.lengthsOnly === true)
   let accepted = 0
   let at = 0
   for (; at < block.count; at++) {

@@ -1,7 +1,10 @@
-// Every deadline of the core, in one heap: what `nextTimerAt` answers and what `tick` fires.
+// Every deadline of the core: what `nextTimerAt` answers and what `tick` fires.
 //
 // Owners hold a handle and move its time, so the earliest time is exact and nothing scans items. Of
 // equal times the one set first fires first: items nacked together come back in their order.
+//
+// Two heaps: what may move work on, and the housekeeping that goes on though nothing will ever happen
+// (a live consumer's renewals never end). A simulation ends when the first heap is empty.
 
 import { Heap } from './heap.js'
 
@@ -15,8 +18,12 @@ export const TIMER_RETRY = 6 // S28, ref: item slot
 export const TIMER_JOB_IDS = 7 // S36, ref: job row
 export const TIMER_TAKING = 8 // S24, ref: consumer
 
+/** These alone never bring an item nearer to its end. */
+const HOUSEKEEPING = new Set([TIMER_LANE_IDLE, TIMER_RENEWAL, TIMER_LATE, TIMER_JOB_IDS])
+
 export class Timers {
-  private readonly heap = new Heap()
+  private readonly work = new Heap()
+  private readonly housekeeping = new Heap()
   private readonly kinds: number[] = []
   private readonly refs: number[] = []
   private readonly freeHandles: number[] = []
@@ -30,34 +37,52 @@ export class Timers {
   }
 
   close(handle: number): void {
-    this.heap.remove(handle)
+    this.heapOf(handle).remove(handle)
     this.freeHandles.push(handle)
   }
 
   set(handle: number, at: number): void {
-    this.heap.set(handle, at, ++this.stamp)
+    this.heapOf(handle).set(handle, at, ++this.stamp)
   }
 
   clear(handle: number): void {
-    this.heap.remove(handle)
+    this.heapOf(handle).remove(handle)
   }
 
   isSet(handle: number): boolean {
-    return this.heap.has(handle)
+    return this.heapOf(handle).has(handle)
   }
 
   /** Infinity when nothing is set. */
   nextAt(): number {
-    const top = this.heap.top()
-    return top < 0 ? Number.POSITIVE_INFINITY : this.heap.first(top)
+    return Math.min(this.nextWorkAt(), firstOf(this.housekeeping))
+  }
+
+  /** The same, housekeeping left out. */
+  nextWorkAt(): number {
+    return firstOf(this.work)
   }
 
   /** Takes the earliest timer that is due, or -1. Its handle stays open. */
   takeDue(now: number): number {
-    const top = this.heap.top()
-    if (top < 0 || this.heap.first(top) > now) return -1
-    this.heap.remove(top)
+    const heap = this.earlier()
+    const top = heap.top()
+    if (top < 0 || heap.first(top) > now) return -1
+    heap.remove(top)
     return top
+  }
+
+  private heapOf(handle: number): Heap {
+    return HOUSEKEEPING.has(this.kinds[handle]) ? this.housekeeping : this.work
+  }
+
+  /** The heap whose first timer fires first: by time, then by the order in which they were set. */
+  private earlier(): Heap {
+    const { work, housekeeping } = this
+    const by = firstOf(work) - firstOf(housekeeping)
+    if (by < 0 || housekeeping.size === 0) return work
+    if (by > 0 || work.size === 0) return housekeeping
+    return work.second(work.top()) < housekeeping.second(housekeeping.top()) ? work : housekeeping
   }
 
   kind(handle: number): number {
@@ -67,4 +92,9 @@ export class Timers {
   ref(handle: number): number {
     return this.refs[handle]
   }
+}
+
+function firstOf(heap: Heap): number {
+  const top = heap.top()
+  return top < 0 ? Number.POSITIVE_INFINITY : heap.first(top)
 }

@@ -57,6 +57,11 @@ export interface CoreConfig {
   readonly brokerLife: bigint
   /** Seed of the id digests (S36), given from outside: the core draws no random number. */
   readonly hashSeed: number
+  /**
+   * Token ids are neither given nor kept, though their bytes count for every limit: a simulation
+   * knows lengths only. Default: false.
+   */
+  readonly lengthsOnly?: boolean
 }
 
 /** Items of one submission, as flat columns. The core copies what it keeps. */
@@ -66,7 +71,7 @@ export interface SubmitBlock {
   readonly model: Int32Array // [count]
   /** Tokens per item, at least 1. For an opaque payload: the length it declares. */
   readonly lengths: Int32Array // [count]
-  /** Token ids, item after item. An item with a payload has none here. */
+  /** Token ids, item after item. An item with a payload has none here; empty under lengthsOnly. */
   readonly tokens: Int32Array
   /** UTF-8 ids, item after item; `idEnds[i]` is the end of id i. */
   readonly ids: Uint8Array
@@ -196,6 +201,8 @@ export type Effect =
       readonly consumer: number
       readonly batch: number
       readonly items: number
+      /** Their places in the batch, [items]. */
+      readonly index: Uint32Array
       readonly unknownLease: boolean
     }
   | { readonly type: 'dead'; readonly consumer: number; readonly cause: DeathCause }
@@ -204,6 +211,8 @@ export type Effect =
       readonly consumer: number
       readonly batches: readonly number[]
       readonly items: number
+      /** Those items, [items]; read as a settle effect's. */
+      readonly slots: Int32Array
     }
   /** The shell must close this connection: its leases are gone (S24). */
   | { readonly type: 'close'; readonly consumer: number; readonly cause: DeathCause }

@@ -1,7 +1,7 @@
 // S34 and S36: limits of the queue, unread results, ids.
 
 import { expect, it } from 'vitest'
-import { Bench } from './helpers.js'
+import { Bench, block } from './helpers.js'
 
 const [OK, DUPLICATE, CONFLICT, TOO_LARGE, FULL, UNREAD] = [0, 1, 2, 3, 4, 5]
 const codes = (bench: Bench) => bench.of('submitted').map((effect) => [...effect.codes])
@@ -275,4 +275,27 @@ it('jobs: an empty job ends when it is flushed', () => {
   bench.do({ type: 'createJob', job: 1 })
   bench.do({ type: 'flush', job: 1 })
   expect(bench.of('jobEnded')).toEqual([{ type: 'jobEnded', job: 1 }])
+})
+
+it('S19, S34: with lengths only, no token is kept and every limit counts as if it were', () => {
+  const lengthsOnly = { lengthsOnly: true, maxBatchBytes: 4096, maxItemBytes: 400 }
+  const bench = new Bench(lengthsOnly)
+  const full = new Bench({ maxBatchBytes: 4096, maxItemBytes: 400 })
+  for (const one of [bench, full]) {
+    one.register(1, { tokens: 4096, batchSize: 64 })
+    const lengths = [101, ...Array<number>(30).fill(90)]
+    const made = block(one.specs(lengths))
+    one.do({
+      type: 'submit',
+      block: one === bench ? { ...made, tokens: new Int32Array(0) } : made,
+    })
+    one.do({ type: 'flush', job: null })
+    one.completeAll()
+  }
+  expect(bench.of('submitted')).toEqual(full.of('submitted'))
+  expect(bench.settled).toEqual(full.settled)
+  expect(bench.sent.map(({ ids, effect }) => [ids, effect.closedBy])).toEqual(
+    full.sent.map(({ ids, effect }) => [ids, effect.closedBy]),
+  )
+  expect(bench.sent[0].effect.closedBy).toBe('byte_limit')
 })

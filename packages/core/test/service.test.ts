@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { CONTRACT_CLASSES_MAX } from '../src/contracts.js'
 import { Core } from '../src/core.js'
 import type { CoreConfig } from '../src/types.js'
-import { asPublished, Bench, block, config, contract } from './helpers.js'
+import { asPublished, Bench, block, config, contract, MS } from './helpers.js'
 
 const consumers = (bench: Bench) => bench.sent.map((sent) => sent.consumer)
 const lengths = (bench: Bench) => bench.sent.map((sent) => sent.effect.paddedLength)
@@ -305,4 +305,14 @@ it('S15: the batches of a run do not send the next consumer to its lane', () => 
   // Consumer 2 still works on its first batch, of length 16: consumer 1 goes on to 32.
   expect(lengthsOf(bench, 2)).toEqual([16])
   expect(lengthsOf(bench, 1)).toEqual([8, 8, 8, 8, 32, 32, 32, 32])
+})
+
+it('timers: renewals and what is to be forgotten are told apart from what may move work on', () => {
+  const bench = new Bench({ releaseThreshold: 1_000_000 })
+  bench.register(1)
+  expect(bench.core.nextTimerAt()).toBeLessThan(Number.POSITIVE_INFINITY)
+  expect(bench.core.nextWorkAt()).toBe(Number.POSITIVE_INFINITY)
+  bench.submit([8])
+  expect(bench.core.nextWorkAt()).toBe(30_000 * MS) // the gate's longest hold
+  expect(bench.core.nextTimerAt()).toBe(10_000 * MS) // the renewal
 })

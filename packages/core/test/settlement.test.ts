@@ -51,7 +51,8 @@ it('S24: a consumer that stops renewing is dead after leaseTimeout, and told to 
   bench.advance(1)
   expect(bench.of('dead')).toEqual([{ type: 'dead', consumer: 1, cause: 'lease_timeout' }])
   expect(bench.of('close')).toEqual([{ type: 'close', consumer: 1, cause: 'lease_timeout' }])
-  expect(bench.of('reclaim')).toEqual([{ type: 'reclaim', consumer: 1, batches: [1], items: 8 }])
+  expect(bench.of('reclaim')).toMatchObject([{ consumer: 1, batches: [1], items: 8 }])
+  expect([...bench.of('reclaim')[0].slots]).toEqual([...bench.sent[0].effect.items])
 })
 
 it('S24: a batch taken longer than leaseMax ago goes back though the connection lives', () => {
@@ -126,7 +127,7 @@ it('S25: all unsettled items of a dead consumer come back, its channel included'
   bench.taken(bench.sent[0])
   bench.results(bench.sent[0], [0, 0, 0])
   bench.do(closed)
-  expect(bench.of('reclaim')).toEqual([
+  expect(bench.of('reclaim')).toMatchObject([
     { type: 'reclaim', consumer: 1, batches: [1, 2], items: 13 },
   ])
   bench.register(2)
@@ -178,7 +179,14 @@ it('S26: a late result settles its item in another consumer’s batch, whose res
   bench.complete(bench.sent[1])
   expect(bench.settled.length).toBe(8)
   expect(bench.settled.filter((end) => end.startsWith('i0'))).toEqual(['i0:failed'])
-  expect(bench.of('late')).toMatchObject([{ consumer: 2, items: 1, unknownLease: false }])
+  expect(bench.of('late')).toMatchObject([
+    {
+      consumer: 2,
+      items: 1,
+      index: Uint32Array.of(bench.sent[1].ids.indexOf('i0')),
+      unknownLease: false,
+    },
+  ])
   expect(bench.of('batchDone').length).toBe(1)
 })
 
