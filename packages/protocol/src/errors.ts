@@ -54,6 +54,27 @@ const kinds = {
   },
   FABRIC_JOB_LIMIT: { status: 429, meaning: 'maxJobs are known: delete one that has ended.' },
   FABRIC_JOB_ACTIVE: { status: 409, meaning: 'The job has not ended: flush it and let it end.' },
+  FABRIC_DISK_FULL: {
+    status: 507,
+    meaning:
+      'The disk of dataDir is full: nothing new is accepted until there is room. What was accepted is kept and goes on.',
+  },
+  FABRIC_DISK_FAILED: {
+    status: 503,
+    meaning:
+      'The disk of dataDir refuses writes; the message holds its words. The broker tries again by itself: come back after Retry-After.',
+  },
+  FABRIC_STORE_VERSION: {
+    status: 500,
+    meaning:
+      'The data in dataDir was written by a newer broker: run that version, or give another dataDir.',
+  },
+  FABRIC_STORE_IN_USE: { status: 409, meaning: 'Another broker has this dataDir open.' },
+  FABRIC_STORE_DAMAGED: {
+    status: 500,
+    meaning:
+      'The data file in dataDir cannot be opened: look with `fabric-broker verify`, restore a copy, or start with another dataDir.',
+  },
   FABRIC_DRAINING: { status: 503, meaning: 'The broker is shutting down and takes nothing new.' },
   FABRIC_CONFIG_INVALID: {
     status: 400,

@@ -16,6 +16,8 @@ declare module 'fastify' {
 /** Codes that mean "later": their answers carry Retry-After. */
 const RETRY_AFTER_SECONDS: Readonly<Partial<Record<ErrorCode, number>>> = {
   FABRIC_DRAINING: 5,
+  FABRIC_DISK_FULL: 10,
+  FABRIC_DISK_FAILED: 10,
   FABRIC_QUEUE_FULL: 1,
   FABRIC_RESULTS_UNREAD: 1,
 }
