@@ -1,5 +1,7 @@
 #include "fabric/ring_reader.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 
 #include "fabric/test_point.hpp"
@@ -15,6 +17,12 @@ constexpr auto seq_cst = std::memory_order_seq_cst;
 
 std::int64_t distance(std::uint64_t from, std::uint64_t to) {
   return static_cast<std::int64_t>(to - from);
+}
+
+std::int64_t now_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 }  // namespace
 
@@ -98,6 +106,16 @@ void pause_spinning() {
 }
 
 }  // namespace
+
+void RingReader::linger() {
+  if (look(acquire) != Found::Nothing || !lingering_.worth_it()) return;
+  const std::int64_t end = now_ns() + Linger::kMomentNs;
+  do {
+    pause_spinning();
+    if (look(acquire) != Found::Nothing) return lingering_.paid();
+  } while (now_ns() < end);
+  lingering_.missed();
+}
 
 bool RingReader::wait(std::uint32_t spins, std::int64_t timeout_ns) {
   for (std::uint32_t spin = 0; spin < spins; spin++) {

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "fabric/layout.hpp"
+#include "fabric/linger.hpp"
 
 namespace fabric {
 
@@ -47,6 +48,9 @@ class RingReader {
 
   // The record stays held, and its bytes unchanged, until release().
   [[nodiscard]] NextResult next();
+  // For a caller that sleeps after NothingYet: to be called before next(). Comes back as soon as
+  // there is something for it, and after at most Linger::kMomentNs.
+  void linger();
   // Is there something for next()? Spins `spins` times, then sleeps at most `timeout_ns`; it may
   // sleep shorter, so callers loop. On false the waiting flag stands, as after NothingYet.
   [[nodiscard]] bool wait(std::uint32_t spins, std::int64_t timeout_ns);
@@ -92,6 +96,7 @@ class RingReader {
   std::uint64_t signalled_ = 0;    // the last wait for space that was answered
   std::uint64_t space_signals_ = 0;
   std::size_t held_count_ = 0;
+  Linger lingering_;
   // In claim order, from the read position to position_; gaps and aborted records are in it as
   // released. At most capacity/64 entries, for that many records fit.
   std::deque<Held> held_;

@@ -68,6 +68,8 @@ void ReaderHandle::check_open(Napi::Env env) const {
 Napi::Value ReaderHandle::next(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   check_open(env);
+  // Whoever gets null goes to sleep in the event loop.
+  ring_->linger();
   const NextResult result = ring_->next();
   if (const auto* record = std::get_if<Record>(&result)) return hand_out(env, *record);
   if (std::holds_alternative<NothingYet>(result)) return env.Null();
