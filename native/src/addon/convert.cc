@@ -29,10 +29,10 @@ void throw_ring_error(Napi::Env env, const RingFailure& failure) {
 }
 
 std::uint64_t whole_number(const Napi::Value& value, const char* name) {
-  if (!value.IsNumber()) {
+  double number = 0;
+  if (napi_get_value_double(value.Env(), value, &number) != napi_ok) {
     throw Napi::TypeError::New(value.Env(), text(name, " must be a number"));
   }
-  const double number = value.As<Napi::Number>().DoubleValue();
   constexpr double safe = 9007199254740991.0;
   if (!(number >= 0 && number <= safe) || number != std::floor(number)) {
     throw Napi::RangeError::New(value.Env(), text(name, " must be a whole number from 0"));
@@ -41,9 +41,11 @@ std::uint64_t whole_number(const Napi::Value& value, const char* name) {
 }
 
 std::uint64_t position(const Napi::Value& value) {
-  if (!value.IsBigInt()) throw Napi::TypeError::New(value.Env(), "a position must be a bigint");
   bool lossless = false;
-  const std::uint64_t number = value.As<Napi::BigInt>().Uint64Value(&lossless);
+  std::uint64_t number = 0;
+  if (napi_get_value_bigint_uint64(value.Env(), value, &number, &lossless) != napi_ok) {
+    throw Napi::TypeError::New(value.Env(), "a position must be a bigint");
+  }
   if (!lossless) throw Napi::RangeError::New(value.Env(), "a position must fit in 64 bits");
   return number;
 }

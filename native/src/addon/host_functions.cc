@@ -66,20 +66,25 @@ class ConnectWork : public Napi::AsyncWorker {
 };
 
 std::span<const std::uint32_t> words(const Napi::Value& value, const char* name) {
-  if (!value.IsTypedArray() ||
-      value.As<Napi::TypedArray>().TypedArrayType() != napi_uint32_array) {
+  // One call that also says what is none; gather_rows() is called for each batch.
+  napi_typedarray_type type = napi_int8_array;
+  std::size_t length = 0;
+  void* data = nullptr;
+  const napi_status status = napi_get_typedarray_info(value.Env(), value, &type, &length, &data,
+                                                      nullptr, nullptr);
+  if (status != napi_ok || type != napi_uint32_array) {
     throw Napi::TypeError::New(value.Env(), std::string(name) + " must be a Uint32Array");
   }
-  const auto array = value.As<Napi::Uint32Array>();
-  return {array.Data(), array.ElementLength()};
+  return {static_cast<const std::uint32_t*>(data), length};
 }
 
 std::span<std::byte> buffer(const Napi::Value& value, const char* name) {
-  if (!value.IsArrayBuffer()) {
+  std::size_t length = 0;
+  void* data = nullptr;
+  if (napi_get_arraybuffer_info(value.Env(), value, &data, &length) != napi_ok) {
     throw Napi::TypeError::New(value.Env(), std::string(name) + " must be an ArrayBuffer");
   }
-  auto array = value.As<Napi::ArrayBuffer>();
-  return {static_cast<std::byte*>(array.Data()), array.ByteLength()};
+  return {static_cast<std::byte*>(data), length};
 }
 
 }  // namespace
