@@ -92,7 +92,8 @@ export const OPTIONS = {
     min: 4 * MiB,
     max: 2 * GiB,
     powerOfTwo: true,
-    fallback: 64 * MiB,
+    // Larger than a core's second-level cache, far smaller than the last: measured, bench/README.md.
+    fallback: 16 * MiB,
   }),
   ringBytesMax: integer({
     group: RING,
