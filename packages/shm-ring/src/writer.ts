@@ -38,6 +38,7 @@ export class RingWriter {
   readonly memory: ArrayBuffer
   readonly #native: NativeRingWriter
   readonly #space: SpaceWait
+  readonly #offsetMask: bigint
 
   /** Throws RingError. Zeroes the memory, about 10 ms for each 64 MiB. */
   static create(options: RingWriterOptions): RingWriter {
@@ -69,6 +70,7 @@ export class RingWriter {
     this.#space = new SpaceWait(ring)
     const about = this.#native.about()
     this.capacityBytes = about.capacityBytes
+    this.#offsetMask = BigInt(about.capacityBytes - 1)
     this.pages = RING_PAGES[about.pages]!
     this.pageSizeBytes = about.pageSizeBytes
     this.pagesReason = about.pagesReason
@@ -85,7 +87,7 @@ export class RingWriter {
   claim(payloadBytes: number): RingClaim | null {
     const position = this.#native.claim(payloadBytes)
     if (position === null) return null
-    const byteOffset = Number(position & BigInt(this.capacityBytes - 1)) + HEADER_BYTES
+    const byteOffset = Number(position & this.#offsetMask) + HEADER_BYTES
     return new RingClaim(this.#native, position, byteOffset, payloadBytes)
   }
 
