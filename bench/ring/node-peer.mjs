@@ -49,8 +49,19 @@ class Side {
   }
 }
 
+/** @param {{ cores?: readonly [number, number] }} peer none: the scheduler decides */
+function pin(peer, first, second) {
+  if (peer.cores === undefined || cpus().length === 1) return
+  for (const [side, core] of [
+    [first, peer.cores[0]],
+    [second, peer.cores[1]],
+  ])
+    spawnSync('taskset', ['-a', '-p', '-c', core, side.child.pid].map(String))
+}
+
 /**
- * @param {{ name: string, file: string, endpoint: string | number, options?: object }} peer
+ * @param {{ name: string, file: string, endpoint: string | number, options?: object,
+ *   cores?: readonly [number, number] }} peer
  * @returns burst(): GB/s of one burst, from the first write until the last word was read.
  */
 export async function openThroughput(peer) {
@@ -59,6 +70,7 @@ export async function openThroughput(peer) {
   await writer.hears('open')
   const reader = oneProcess ? writer : new Side(peer, 'reader')
   if (!oneProcess) await reader.hears('open')
+  pin(peer, writer, reader)
   return {
     async burst(size, count) {
       reader.orders({ type: 'receive', size, count })
@@ -85,25 +97,13 @@ function sumOf(size, count) {
   return sums.get(key)
 }
 
-/**
- * A core for each side. Else the scheduler, which likes to wake a process where its waker runs, puts
- * the sleeping side onto the spinning one's core.
- */
-function pin(side, core) {
-  if (cpus().length > core)
-    spawnSync('taskset', ['-a', '-p', '-c', core, side.child.pid].map(String))
-}
-
 /** Microseconds of each of `count` pings. The processes live for one call. */
 export async function pingOnce(peer, count) {
   const { oneProcess } = await import(`./peers/${peer.file}.mjs`)
   const ping = new Side(peer, 'ping')
   const pong = oneProcess ? null : new Side(peer, 'pong')
   await Promise.all([ping.hears('open'), pong?.hears('open')])
-  if (peer.pinned) {
-    pin(ping, 0)
-    pin(pong, 1)
-  }
+  pin(peer, ping, pong)
   ping.orders({ type: 'ping', count })
   const { oneWayUs, roundTripUs } = await ping.hears('pinged')
   ping.close()

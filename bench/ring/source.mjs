@@ -6,7 +6,7 @@ import { join } from 'node:path'
 export const SOURCE_BYTES = 64 * 1024 * 1024
 
 /** @type {{ copy(to: object, toAt: number, from: object, fromAt: number, bytes: number): void,
- *   sum(bytes: object, byteLength: number): number }} */
+ *   sum(bytes: object, byteLength: number): number, allocate(bytes: number): ArrayBuffer }} */
 export const kernels = createRequire(import.meta.url)(
   join(import.meta.dirname, 'native', 'build', 'bench_addon.node'),
 )
@@ -16,7 +16,7 @@ let bytes
 
 export function source() {
   if (bytes !== undefined) return bytes
-  const words = new Uint32Array(SOURCE_BYTES / 4)
+  const words = new Uint32Array(kernels.allocate(SOURCE_BYTES))
   let state = 2463534242
   for (let i = 0; i < words.length; i++) {
     state ^= state << 13

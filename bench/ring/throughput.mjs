@@ -9,23 +9,22 @@ const memcpy = (name, contestant) => ({ name, native: { contestant, pages: 'huge
 
 /** @param {string} folder for sockets @param {'huge' | 'transparent' | 'base'} pages of `ring` */
 function nodeContestants(folder, pages) {
+  let made = 0
+  const ring = (name, kind) => ({
+    name,
+    file: 'ring',
+    endpoint: `${folder}/ring-${made++}`,
+    options: { pages: kind },
+    cores: [0, 1],
+  })
   return [
     memcpy('memcpy, not read', 'copy'),
     memcpy('memcpy, read back', 'copyread'),
     memcpy(MEMCPY, 'bare'),
-    { name: RING, file: 'ring', endpoint: `${folder}/ring`, options: { pages } },
-    {
-      name: 'ring, transparent pages',
-      file: 'ring',
-      endpoint: `${folder}/ring-transparent`,
-      options: { pages: 'transparent' },
-    },
-    {
-      name: 'ring, 4 KiB pages',
-      file: 'ring',
-      endpoint: `${folder}/ring-base`,
-      options: { pages: 'base' },
-    },
+    ring(RING, pages),
+    { ...ring('ring, cores by the scheduler', pages), cores: undefined },
+    ring('ring, transparent pages', 'transparent'),
+    ring('ring, 4 KiB pages', 'base'),
     { name: UNIX, file: 'sockets', endpoint: `${folder}/unix` },
     { name: 'TCP loopback', file: 'sockets', endpoint: 39417 },
     { name: ZEROMQ, file: 'zeromq', endpoint: `${folder}/zeromq` },

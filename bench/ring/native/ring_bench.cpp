@@ -1,4 +1,4 @@
-// One measurement of one native contestant, as one line of JSON; bench/ring/native.mjs runs many in
+// One measurement of one native contestant, as one line of JSON; bench/ring/native-bench.mjs runs many in
 // turns.
 //
 //   ring_bench CONTESTANT PAGES RECORD_BYTES TOTAL_BYTES WRITERS COPY SUM CAPACITY_BYTES
@@ -205,11 +205,14 @@ Outcome two_processes(const Job& job, const Source& source, Region& region, Shar
   const pid_t child = fork();
   if (child == 0) {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // else it would wait for ever for a writer that failed
+    if (job.writers == 1) bench::pin(1);
     bench::map_again_as_reader(region);
     shared.ready.store(1);
     bare ? read_bare(job, region, shared) : read_ring(job, region, shared);
     _exit(0);
   }
+  // A core each, as for the ring in Node. Several writers share what the scheduler gives.
+  if (job.writers == 1) bench::pin(0);
   wait_for(shared.ready);
   Outcome outcome{};
   if (bare) {

@@ -1,6 +1,7 @@
 // What is written, the clock, and how a side waits for the other.
 #pragma once
 
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <cstdint>
@@ -18,6 +19,14 @@ inline std::uint64_t now_ns() {
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000ULL +
          static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// The calling thread, and what it starts from here on.
+inline void pin(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(core, &cores);
+  (void)sched_setaffinity(0, sizeof cores, &cores);  // a machine of one core has no other
 }
 
 // Spins, then gives the core away: with more threads than cores a spinner would wait for itself.

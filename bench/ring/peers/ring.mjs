@@ -1,9 +1,8 @@
 // Ours: records are gathered into the ring by the native call that the broker uses, and read in place.
 import { gatherRows, RingWriter } from '@fabric/shm-ring'
 import { attachRing, offerRing } from '../../lib/ring-handshake.mjs'
+import { RING_BYTES } from '../sizes.mjs'
 import { recordAt, source, Tally } from '../source.mjs'
-
-const CAPACITY_BYTES = 64 * 1024 * 1024
 
 /** @param {'huge' | 'transparent' | 'base'} pages */
 function createRing(pages) {
@@ -12,7 +11,7 @@ function createRing(pages) {
 }
 
 function create(hugePages, pages) {
-  const writer = RingWriter.create({ capacityBytes: CAPACITY_BYTES, hugePages })
+  const writer = RingWriter.create({ capacityBytes: RING_BYTES, hugePages })
   if (writer.pages !== pages) throw new Error(`no ${pages} pages: ${writer.pagesReason}`)
   return writer
 }
@@ -21,8 +20,7 @@ function create(hugePages, pages) {
 function withoutHugePages(work) {
   const fillers = []
   try {
-    for (;;)
-      fillers.push(RingWriter.create({ capacityBytes: CAPACITY_BYTES, hugePages: 'require' }))
+    for (;;) fillers.push(RingWriter.create({ capacityBytes: RING_BYTES, hugePages: 'require' }))
   } catch {
     // No more pages for a ring of this size.
   }
