@@ -3,12 +3,15 @@
 // One pass over the item table finds the items; a list per job would cost eight bytes per item and
 // a cache miss per settlement to make a rare command faster.
 
+import { changePart, dropPartIfUnused } from './disk.js'
 import { ITEM_ENDED, ITEM_LEASED } from './items.js'
 import { createJob, type Job, jobById } from './jobs.js'
 import type { Batch } from './lease-table.js'
 import { pullOut } from './leases.js'
+import { endLoad } from './read-ahead.js'
 import { Settlement } from './settle.js'
 import type { State } from './state.js'
+import { changeWaiting } from './waiting.js'
 
 /** The default job is emptied, and stays. */
 const DEFAULT_JOB = 0
@@ -16,6 +19,7 @@ const DEFAULT_JOB = 0
 export function deleteJob(state: State, id: number): void {
   const job = jobById(state, id)
   if (job.waiting + job.leased > 0) cancelItems(state, job)
+  cancelOnDisk(state, job)
   state.timers.close(job.idTimer)
   state.timers.clear(state.gate.timer)
   state.jobs.delete(id)
@@ -46,4 +50,17 @@ function cancelItems(state: State, job: Job): void {
   })
   waiting.tell()
   for (const settlement of leased.values()) settlement.tell()
+}
+
+/** Items without a row end by their counts alone (S36); what is being read of them is dropped. */
+function cancelOnDisk(state: State, job: Job): void {
+  for (const part of [...job.parts]) {
+    const { items, tokens, shape } = part
+    endLoad(state, part)
+    changePart(state, part, -items, -tokens)
+    changeWaiting(state, job, shape.model, -items, -tokens)
+    state.settled.cancelled += items
+    job.settled.cancelled += items
+    dropPartIfUnused(state, part)
+  }
 }

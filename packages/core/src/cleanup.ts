@@ -27,7 +27,7 @@ function isDue(state: State, model: Model): boolean {
   const { cleanup } = model
   if (cleanup.active) return false
   const drained =
-    model.queueItems > 0 &&
+    model.freshItems > 0 &&
     model.counted > 0 &&
     model.countedBusyChannels === 0 &&
     !isAnythingReady(state, model)
@@ -73,10 +73,10 @@ function begin(state: State, model: Model): void {
   })
 }
 
-/** Ends it where staging and lanes are empty (S32). */
+/** Ends it where staging, lanes and disk shapes are empty (S32). */
 export function endFinishedCleanups(state: State): void {
   for (let i = state.modelsInCleanup.length - 1; i >= 0; i--) {
-    if (state.modelsInCleanup[i].queueItems === 0) endCleanup(state, state.modelsInCleanup[i])
+    if (state.modelsInCleanup[i].freshItems === 0) endCleanup(state, state.modelsInCleanup[i])
   }
 }
 

@@ -11,6 +11,7 @@ import {
   roundUp,
   sameClass,
 } from './contracts.js'
+import { indexClassOnDisk } from './disk.js'
 import { indexClass } from './lanes.js'
 import type { Batch } from './lease-table.js'
 import type { Model } from './models.js'
@@ -121,6 +122,7 @@ function joinClass(state: State, model: Model, contract: Contract): ContractClas
     model.classes.push(cls)
     model.classesVersion++
     indexClass(model, cls)
+    indexClassOnDisk(model, cls)
   }
   cls.members++
   return cls

@@ -71,6 +71,9 @@ export class ContractClass {
   readonly ready = new OrderedSet()
   /** Full batches that stand in lanes: the sum of floor(count / ready size) (S11). */
   fullBatches = 0
+  /** The same of the disk tier, whether in the window yet or not. */
+  readonly readyOnDisk = new OrderedSet()
+  fullBatchesOnDisk = 0
   /** Members with a free place, by batches held, then longest wait (S11). */
   readonly free = new Heap()
   /** Those of them with an empty channel: the only ones served in a tail (S11). */

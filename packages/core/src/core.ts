@@ -4,6 +4,7 @@
 // `dispatch` until no dispatch effect comes back, and does what the effects say. The same events at
 // the same times give the same effects, byte for byte.
 
+import { admit, onStored, restore } from './admission.js'
 import { deleteJob } from './cancel.js'
 import { endFinishedCleanups, onCleanupIdle } from './cleanup.js'
 import { type Consumer, onRenewalLate, refresh, register, renew } from './consumers.js'
@@ -15,6 +16,7 @@ import { itemView } from './item-view.js'
 import { createJob, flush, tellEndedJobs } from './jobs.js'
 import { onLaneIdle } from './lanes.js'
 import { onResults, onTaken } from './leases.js'
+import { onLoaded, onLost } from './read-ahead.js'
 import { die, drain, onLateTimer, onLeaseMax } from './reclaim.js'
 import { onRetryDue } from './retry.js'
 import { freeEnded } from './settle.js'
@@ -94,6 +96,11 @@ const handlers: { readonly [T in CoreEvent['type']]: Handler<T> } = {
   createJob: (state, event) => createJob(state, event.job, event.weight),
   deleteJob: (state, event) => deleteJob(state, event.job),
   submit: (state, event) => submit(state, event.block),
+  restore: (state, event) => restore(state, event.lastSequence, event.jobs),
+  admit: (state, event) => admit(state, event.block),
+  stored: (state, event) => onStored(state, event.items),
+  loaded: (state, event) => onLoaded(state, event),
+  lost: (state, event) => onLost(state, event),
   flush: (state, event) => flush(state, event.job),
   resultsRead: (state, event) => resultsRead(state, event.job, event.bytes),
   resultsStored: (state, event) => resultsStored(state, event.job, event.bytes),

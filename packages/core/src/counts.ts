@@ -23,6 +23,8 @@ export function countsOf(state: State): CoreCounts {
     leased: state.leasedItems,
     settled: { ...state.settled },
     lanesActive: state.lanesActive,
+    window: { ...state.window },
+    reserved: { ...state.reserved },
     gate: gateCounts(state),
     cleanup: cleanupCounts(state),
     consumers: [...state.consumers.values()].map((one) => consumerCounts(state, one)),
@@ -40,10 +42,11 @@ export function countsOf(state: State): CoreCounts {
 }
 
 function queueCounts(state: State): Record<Tier, TierCounts> {
-  const { staging, lane, reclaimed, retrying, held } = state.tiers
+  const { staging, lane, disk, reclaimed, retrying, held } = state.tiers
   return {
     staging: { ...staging },
     lane: { ...lane },
+    disk: { ...disk },
     reclaimed: { ...reclaimed },
     retrying: { ...retrying },
     held: { ...held },

@@ -6,6 +6,7 @@ import type { ContractClass } from './contracts.js'
 import { lease } from './leases.js'
 import { noteDrained } from './limits.js'
 import { type Packing, pack } from './packer.js'
+import { awaitItems, readAhead } from './read-ahead.js'
 import { type Choice, choose, firstInLine, inLine, isServedBefore } from './ready.js'
 import type { State } from './state.js'
 
@@ -17,23 +18,28 @@ interface Service {
 /** Decides at most one batch. When nothing is ready, a model may enter cleanup, and then it is. */
 export function dispatch(state: State): void {
   if (!state.gate.open) return
+  const awaiting: ContractClass[] = []
   for (;;) {
-    const service = nextService(state)
-    if (service !== null) {
+    const service = nextService(state, awaiting)
+    if (service === null) {
+      // What waits for the disk is ready: nothing has come to its tail.
+      if (awaiting.length > 0 || !beginCleanups(state)) return
+    } else if (awaitItems(state, service.consumer.cls, service.choice)) {
+      awaiting.push(service.consumer.cls)
+    } else {
       serve(state, service)
       return
     }
-    if (!beginCleanups(state)) return
   }
 }
 
 /** The first consumer in line for whom something is ready (S11). */
-function nextService(state: State): Service | null {
+function nextService(state: State, awaiting: readonly ContractClass[]): Service | null {
   let best: ContractClass | null = null
   let choice: Choice | null = null
   for (const cls of state.freeClasses) {
     const row = inLine(cls).top()
-    if (row < 0) continue
+    if (row < 0 || awaiting.includes(cls)) continue
     if (best !== null && !isServedBefore(cls, row, best, inLine(best).top())) continue
     const found = choose(state, cls, areLanesAllowed(state, cls), state.consumerRows[row]!)
     if (found === null) continue
@@ -53,13 +59,14 @@ function serve(state: State, { consumer, choice }: Service): void {
   const { model, cls } = consumer
   const inCleanup = model.cleanup.active
   const packing = pack(state, cls, choice)
-  const normal = choice.work === 'lane' && !inCleanup
+  const normal = (choice.work === 'lane' || choice.work === 'disk') && !inCleanup
   beginDispatching(state, model)
   const batch = lease(state, consumer, packing.slots)
   waitAnew(state, consumer)
   refresh(state, consumer)
   model.aloneServedLast = choice.work === 'alone'
   if (normal) noteLane(consumer, choice)
+  if (choice.work === 'disk') readAhead(state, cls)
   model.cleanup.idleSince = -1
   countBatch(state, consumer, packing, inCleanup)
   state.effects.push({

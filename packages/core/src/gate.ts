@@ -8,17 +8,24 @@ import { NS_PER_MS, type State, touch } from './state.js'
 import type { GateReason } from './types.js'
 
 export function openGateIfDue(state: State): void {
-  const { gate } = state
+  const { gate, config } = state
+  // The backlog is there already: there is nothing to wait for (S8).
+  if (!gate.open && config.mode === 'disk') open(state, 'disk', 0)
   // Every contract has at least one token: 0 = no consumer, and the gate stays closed (S7).
   if (gate.open || gate.contractTokens === 0) return
   const reason = reasonToOpen(state)
   if (reason === null) return
+  open(state, reason, heldNs(state))
+}
+
+function open(state: State, reason: GateReason, heldNs: number): void {
+  const { gate } = state
   gate.open = true
   gate.reason = reason
-  gate.heldNs = heldNs(state)
+  gate.heldNs = heldNs
   state.timers.clear(gate.timer)
   for (const model of state.models.values()) touch(state, model)
-  state.effects.push({ type: 'gate', reason, heldNs: gate.heldNs })
+  state.effects.push({ type: 'gate', reason, heldNs })
 }
 
 /** S7: an operator's number, else what fills every channel and one batch more for each. */
@@ -88,6 +95,13 @@ export function oldestOfModel(state: State, model: Model): number {
   }
   for (let key = model.queued.next(0); key >= 0; key = model.queued.next(key + 1)) {
     model.shapes.get(key)!.queue.forEachHead(look)
+  }
+  for (let key = model.onDisk.next(0); key >= 0; key = model.onDisk.next(key + 1)) {
+    const { window, parts } = model.shapes.get(key)!
+    window.forEachHead(look)
+    for (const part of parts.values()) {
+      if (part.items > 0 && (oldest < 0 || part.oldestAt < oldest)) oldest = part.oldestAt
+    }
   }
   for (let key = model.reclaimed.next(0); key >= 0; key = model.reclaimed.next(key + 1)) {
     look(model.shapes.get(key)!.reclaimed.head)

@@ -4,6 +4,8 @@
 // plain hash a producer could choose ids that all meet in one place of the index. A body is only
 // ever compared with the body of the same id, so a fast 32-bit digest (xxHash32's stripes) is enough.
 
+import type { Cut } from './cut.js'
+
 const P1 = 0x9e3779b1
 const P2 = 0x85ebca77
 const P3 = 0xc2b2ae3d
@@ -70,6 +72,22 @@ function messageWord(bytes: Uint8Array, from: number, to: number, block: number)
 }
 
 /** Digest of what an item asks for: model, length, tokens and payload. */
+/** Of the item that the cut stands at. */
+export function digestOf(seed: number, cut: Cut): number {
+  const { block } = cut
+  return bodyDigest(
+    seed,
+    cut.model,
+    cut.length,
+    block.tokens,
+    cut.tokensFrom,
+    cut.tokensTo,
+    block.payloads,
+    cut.payloadFrom,
+    cut.payloadTo,
+  )
+}
+
 export function bodyDigest(
   seed: number,
   model: number,

@@ -4,6 +4,7 @@
 // hold ends only when half of the limit is free: otherwise a slow reader would cause one walk per
 // batch.
 
+import { holdParts } from './disk.js'
 import { type Job, jobOfItem } from './jobs.js'
 import type { Queue } from './queue.js'
 import type { ShapeQueue } from './shape-queue.js'
@@ -35,9 +36,11 @@ function hold(state: State, job: Job): void {
     if (backlog.items === 0 || model === undefined) continue
     for (const shape of [...model.shapes.values()]) {
       moveReclaimedAside(state, job, shape.reclaimed)
+      moveQueuedAside(state, job, shape.window)
       moveQueuedAside(state, job, shape.queue)
     }
   }
+  holdParts(state, job, 1)
 }
 
 /** To queue an item of a job on hold puts it into the hold. */
@@ -61,6 +64,7 @@ function moveReclaimedAside(state: State, job: Job, queue: Queue): void {
 
 function release(state: State, job: Job): void {
   job.onHold = false
+  holdParts(state, job, -1)
   while (job.heldReclaimed.count > 0) moveBack(state, job.heldReclaimed, queueReclaimed)
   while (job.held.count > 0) moveBack(state, job.held, queueItem)
 }

@@ -21,6 +21,7 @@ export function itemView(state: State): ItemView {
     attempts: (slot) => items.attempts.get(slot),
     deliveries: (slot) => items.deliveries.get(slot),
     acceptedAt: (slot) => items.acceptedAt.get(slot),
+    durable: (slot) => items.durable.get(slot) === 1,
     sequence: (slot) => items.sequence.get(slot),
   }
 }

@@ -15,6 +15,7 @@ export const ITEM_HELD = 4 // its job is on hold (S34)
 export const ITEM_HELD_RECLAIMED = 5
 export const ITEM_LEASED = 6
 export const ITEM_ENDED = 7 // settled in this step, the row is freed by the next
+export const ITEM_WINDOW = 8 // read ahead from disk, in its shape's window
 
 export class Items {
   readonly sequence = new Float64Column()
@@ -34,6 +35,8 @@ export class Items {
   readonly deliveries = new Uint8Column()
   /** Times it came back by retry or nack: what its delay doubles with (S28). */
   readonly returns = new Uint8Column()
+  /** 1: it is on disk and settles there. */
+  readonly durable = new Uint8Column()
   readonly arena = new Arena()
 
   private readonly columns = [
@@ -52,6 +55,7 @@ export class Items {
     this.attempts,
     this.deliveries,
     this.returns,
+    this.durable,
   ]
   private readonly chunks: (Chunk | null)[] = []
   /** No chunk below this one has a free row. */
@@ -62,7 +66,8 @@ export class Items {
 
   constructor(private readonly lengthsOnly = false) {}
 
-  alloc(): number {
+  /** @param sequence of an item that was numbered before; by default the next number. */
+  alloc(sequence?: number): number {
     let index = this.lowestOpen
     while (index < this.chunks.length && this.chunks[index]?.isFull() === true) index++
     this.lowestOpen = index
@@ -71,10 +76,11 @@ export class Items {
     chunk.live++
     const slot = chunk.freeHead >= 0 ? chunk.freeHead : index * CHUNK_ROWS + chunk.used++
     if (slot === chunk.freeHead) chunk.freeHead = this.next.get(slot)
-    this.sequence.set(slot, ++this.lastSequence)
+    this.sequence.set(slot, sequence ?? ++this.lastSequence)
     this.attempts.set(slot, 0)
     this.deliveries.set(slot, 0)
     this.returns.set(slot, 0)
+    this.durable.set(slot, 0)
     return slot
   }
 

@@ -1,6 +1,7 @@
 // Jobs: whose input has ended, what they have waiting, and when they are done (S10, S29, S36).
 
 import { endInput } from './consumers.js'
+import type { DiskPart } from './disk.js'
 import { IdMemory } from './id-memory.js'
 import { Queue } from './queue.js'
 import { type State, touch } from './state.js'
@@ -33,6 +34,13 @@ export class Job {
   readonly backlogs = new Map<number, Backlog>()
   lastBacklog: Backlog | null = null
   readonly ids = new IdMemory()
+  /** Its items on disk, by shape. */
+  readonly parts = new Set<DiskPart>()
+  /** Admitted and not yet durable. */
+  reserved = 0
+  /** Numbers of its items are not below, and its last end of input covers those up to the second. */
+  firstSequence = 0
+  flushedAt = 0
   unreadResultBytes = 0
   /** Too many of its results are unread: its waiting items stand in these two (S34). */
   onHold = false
@@ -54,6 +62,7 @@ export function createJob(state: State, id: number, weight = 1): void {
   if (!(weight >= 1)) throw new CoreBug(`job ${id} has weight ${weight}`)
   const row = state.freeJobRows.pop() ?? state.jobRows.length
   const job = new Job(id, row, weight, state.timers.open(TIMER_JOB_IDS, row))
+  job.firstSequence = state.items.lastSequence + 1
   state.jobs.set(id, job)
   state.jobRows[row] = job
 }
@@ -85,6 +94,7 @@ export function flush(state: State, id: number | null): void {
   const jobs = id === null ? [...state.jobs.values()] : [jobById(state, id)]
   for (const job of jobs) {
     setFlushed(state, job, true)
+    job.flushedAt = state.items.lastSequence
     touchJob(state, job)
   }
 }
@@ -120,7 +130,7 @@ export function touchJob(state: State, job: Job): void {
 export function tellEndedJobs(state: State): void {
   for (const job of state.touchedJobs) {
     job.touched = false
-    const done = job.flushed && job.waiting === 0 && job.leased === 0
+    const done = job.flushed && job.waiting + job.leased + job.reserved === 0
     if (!done || job.endTold || state.jobs.get(job.id) !== job) continue
     job.endTold = true
     state.effects.push({ type: 'jobEnded', job: job.id })

@@ -3,6 +3,7 @@
 import { roundUp } from './contracts.js'
 import { ITEM_OVERHEAD_BYTES } from './packer.js'
 import { NS_PER_MS, type State } from './state.js'
+import { SUBMIT_QUEUE_FULL, type SubmitBlock } from './types.js'
 
 const RETRY_AFTER_MIN_MS = 50
 const RETRY_AFTER_MAX_MS = 5000
@@ -15,8 +16,26 @@ const DRAIN_WINDOW_NS = 1000 * NS_PER_MS
 const ROUND_TO_MAX = 64
 
 export function hasRoom(state: State, length: number): boolean {
-  const { waiting, config } = state
-  return waiting.items < config.maxQueuedItems && waiting.tokens + length <= config.maxQueuedTokens
+  const { waiting, reserved, config } = state
+  return (
+    waiting.items + reserved.items < config.maxQueuedItems &&
+    waiting.tokens + reserved.tokens + length <= config.maxQueuedTokens
+  )
+}
+
+/** All from `at` on are refused for room. Answers when to come back; 0 when none were. */
+export function refuseForRoom(
+  state: State,
+  block: SubmitBlock,
+  codes: Uint8Array,
+  at: number,
+): number {
+  if (at === block.count) return 0
+  codes.fill(SUBMIT_QUEUE_FULL, at)
+  state.gate.refusedForRoom = true
+  let tokens = 0
+  for (let i = at; i < block.count; i++) tokens += block.lengths[i]
+  return retryAfterMs(state, block.count - at, tokens)
 }
 
 /** Whether an item could never be queued or sent: told so, rather than to come back for ever. */
@@ -45,7 +64,7 @@ export function noteDrained(state: State, items: number, tokens: number): void {
  * When room for `items` and `tokens` is there at the rate of the last windows, or for an eighth of the
  * queue if that is less: a producer who waited for more would find the queue empty and GPUs idle.
  */
-export function retryAfterMs(state: State, items: number, tokens: number): number {
+function retryAfterMs(state: State, items: number, tokens: number): number {
   rollWindow(state)
   const { drain, config, now } = state
   const elapsed = now - drain.windowAt + DRAIN_WINDOW_NS

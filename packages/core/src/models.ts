@@ -6,6 +6,7 @@
 
 import type { Consumer } from './consumers.js'
 import type { ContractClass } from './contracts.js'
+import type { DiskPart } from './disk.js'
 import { OrderedSet } from './ordered-set.js'
 import { Queue } from './queue.js'
 import { ShapeQueue } from './shape-queue.js'
@@ -15,6 +16,15 @@ export class Shape {
   active = false
   readonly queue: ShapeQueue
   readonly reclaimed = new Queue()
+  /** Items read ahead from disk, and the bytes of them all. */
+  readonly window: ShapeQueue
+  windowBytes = 0
+  /** What of it is on disk and may be read, and by whom: the part to read next comes first. */
+  onDiskItems = 0
+  onDiskTokens = 0
+  readonly parts = new Map<number, DiskPart>()
+  /** Loads of its parts that the shell has not answered. */
+  loads = 0
   /** Items that are not settled, leased ones too: the shape lives while it has any. */
   items = 0
   /** Timer of S3, or -1. */
@@ -30,6 +40,7 @@ export class Shape {
     readonly paddedLength: number,
   ) {
     this.queue = new ShapeQueue(paddedLength)
+    this.window = new ShapeQueue(paddedLength)
   }
 }
 
@@ -68,6 +79,9 @@ export class Model {
   /** Staging and lane. */
   queueItems = 0
   queueTokens = 0
+  /** Keys of shapes with items of the disk tier. */
+  readonly onDisk = new OrderedSet()
+  diskItems = 0
   /** All tiers. */
   waitingItems = 0
   waitingTokens = 0
@@ -86,6 +100,11 @@ export class Model {
   inputEndedAt = -1
 
   constructor(readonly id: number) {}
+
+  /** Items that wait for a batch of their own making: staging, lanes, disk. */
+  get freshItems(): number {
+    return this.queueItems + this.diskItems
+  }
 
   get served(): boolean {
     return this.members.length > 0

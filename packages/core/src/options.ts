@@ -11,6 +11,7 @@ const ROUND_TO_MAX = 64
 /** A frame of a batch is read whole: a greater one would stand for a defect, not for work. */
 const BATCH_BYTES_MAX = 64 * MiB
 
+export const STORAGE = 'Storage'
 export const GATE = 'Release gate and lanes'
 export const PACKING = 'Packing'
 export const CLEANUP = 'Cleanup'
@@ -18,6 +19,20 @@ export const LEASES = 'Leases and retries'
 export const LIMITS = 'Limits'
 
 export const RULE_OPTIONS = {
+  mode: choice(['memory', 'disk'], {
+    group: STORAGE,
+    about:
+      'Where accepted items wait: in memory, where they end with the broker, or on disk before their producer is told.',
+    fallback: 'memory',
+  }),
+  readAheadTokens: integer({
+    group: STORAGE,
+    about:
+      'Tokens that are read from disk before their batch is due. What the next batches need is read beyond it.',
+    min: 0,
+    fallback: 4 * MiB,
+  }),
+
   releaseThreshold: optional(
     integer({
       group: GATE,

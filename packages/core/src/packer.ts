@@ -5,8 +5,9 @@
 
 import type { ContractClass } from './contracts.js'
 import { roundUp } from './contracts.js'
+import { takeFromWindow } from './disk.js'
 import { queueChanged } from './lanes.js'
-import type { Shape } from './models.js'
+import type { Model, Shape } from './models.js'
 import type { Choice } from './ready.js'
 import type { State } from './state.js'
 import type { ClosedBy, Source } from './types.js'
@@ -92,7 +93,7 @@ export function pack(state: State, cls: ContractClass, choice: Choice): Packing 
   const shape = model.shapes.get(choice.key)!
   const packing = new Packing(state, cls, !cls.holds(choice.key))
   takeReclaimed(state, packing, shape)
-  takeQueued(state, packing, shape)
+  takeFresh(state, packing, shape)
   if (choice.work === 'cleanup' && state.config.cleanupMerge) takeShorter(state, packing, shape)
   return packing
 }
@@ -102,6 +103,15 @@ function takeReclaimed(state: State, packing: Packing, shape: Shape): void {
   while (reclaimed.count > 0 && packing.add(reclaimed.head, 'reclaimed')) {
     withdrawReclaimed(state, reclaimed.head)
   }
+}
+
+/** The disk tier goes before staging and lane (S12). */
+function takeFresh(state: State, packing: Packing, shape: Shape): void {
+  const { window } = shape
+  while (window.count > 0 && !packing.isClosed && packing.add(window.head, 'disk')) {
+    takeFromWindow(state, shape)
+  }
+  takeQueued(state, packing, shape)
 }
 
 function takeQueued(state: State, packing: Packing, shape: Shape): void {
@@ -114,12 +124,17 @@ function takeQueued(state: State, packing: Packing, shape: Shape): void {
   if (queue.count !== count) queueChanged(state, shape, count, tokens)
 }
 
+/** The next shorter shape with items of its own: staged, in a lane or on disk. */
+export function nextShorter(model: Model, key: number): number {
+  return Math.max(model.queued.previous(key - 1), model.onDisk.previous(key - 1))
+}
+
 /** Longest first, so that what is padded is padded by the least (S31). */
 function takeShorter(state: State, packing: Packing, longest: Shape): void {
-  const { queued, shapes } = longest.model
-  let key = queued.previous(longest.key - 1)
+  const { model } = longest
+  let key = nextShorter(model, longest.key)
   while (key >= 0 && !packing.isClosed) {
-    takeQueued(state, packing, shapes.get(key)!)
-    key = queued.previous(key - 1)
+    takeFresh(state, packing, model.shapes.get(key)!)
+    key = nextShorter(model, key)
   }
 }

@@ -11,7 +11,10 @@ import type { Model } from './models.js'
 import type { OrderedSet } from './ordered-set.js'
 import type { State } from './state.js'
 
-export type Work = 'reclaimed' | 'alone' | 'lane' | 'cleanup'
+export type Work = 'reclaimed' | 'alone' | 'disk' | 'lane' | 'cleanup'
+
+/** The two tiers of new work: each class knows what is ready of either. */
+type Fresh = 'disk' | 'lane'
 
 export interface Choice {
   readonly work: Work
@@ -34,14 +37,45 @@ export function choose(
   const { model } = cls
   const reclaimed = reclaimedFor(state, cls)
   if (reclaimed >= 0) return { work: 'reclaimed', key: reclaimed }
-  const alone = overBudgetFor(cls, model.queued)
-  const kept = lanesAllowed && consumer !== null ? keptLane(state, consumer) : -1
-  const lane = kept < 0 && lanesAllowed ? laneFor(state, cls) : kept
+  const alone = overBudget(cls)
+  const fresh = lanesAllowed ? freshWork(state, cls, consumer) : null
   // Over-budget items and lanes take turns: neither may block the other (S5).
-  if (alone >= 0 && (lane < 0 || !model.aloneServedLast)) return { work: 'alone', key: alone }
-  if (lane >= 0) return { work: 'lane', key: lane, kept: kept >= 0 }
-  const tail = model.cleanup.active ? longestFor(state, cls, model.queued) : -1
+  if (alone >= 0 && (fresh === null || !model.aloneServedLast)) return { work: 'alone', key: alone }
+  if (fresh !== null) return fresh
+  const tail = model.cleanup.active ? tailFor(state, cls) : -1
   return tail < 0 ? null : { work: 'cleanup', key: tail }
+}
+
+/** The disk tier goes before the lanes (S12). */
+function freshWork(state: State, cls: ContractClass, consumer: Consumer | null): Choice | null {
+  return freshOf(state, cls, consumer, 'disk') ?? freshOf(state, cls, consumer, 'lane')
+}
+
+function freshOf(
+  state: State,
+  cls: ContractClass,
+  consumer: Consumer | null,
+  work: Fresh,
+): Choice | null {
+  if (readyOf(cls, work).isEmpty()) return null
+  const kept = consumer === null ? -1 : keptLane(state, consumer, work)
+  const key = kept < 0 ? laneFor(state, cls, work) : kept
+  return key < 0 ? null : { work, key, kept: kept >= 0 }
+}
+
+function readyOf(cls: ContractClass, work: Fresh): OrderedSet {
+  return work === 'disk' ? cls.readyOnDisk : cls.ready
+}
+
+function overBudget(cls: ContractClass): number {
+  const onDisk = overBudgetFor(cls, cls.model.onDisk)
+  return onDisk >= 0 ? onDisk : overBudgetFor(cls, cls.model.queued)
+}
+
+/** The longest shape of either tier: a cleanup batch mixes them. */
+function tailFor(state: State, cls: ContractClass): number {
+  const { onDisk, queued } = cls.model
+  return Math.max(longestFor(state, cls, onDisk), longestFor(state, cls, queued))
 }
 
 /** Members that may get a batch now, in the order of service (S11). */
@@ -55,7 +89,7 @@ export function inLine(cls: ContractClass): Heap {
  */
 export function isTail(cls: ContractClass): boolean {
   const { cleanup, inputEnded, places } = cls.model
-  return cleanup.active || (inputEnded && cls.fullBatches < places)
+  return cleanup.active || (inputEnded && cls.fullBatches + cls.fullBatchesOnDisk < places)
 }
 
 function reclaimedFor(state: State, cls: ContractClass): number {
@@ -71,31 +105,33 @@ function overBudgetFor(cls: ContractClass, set: OrderedSet): number {
   return set.next(cls.model.longestHeldKey + 1)
 }
 
-function laneFor(state: State, cls: ContractClass): number {
-  const { ready, model, inputKey } = cls
+function laneFor(state: State, cls: ContractClass, work: Fresh): number {
+  const { model, inputKey } = cls
+  const ready = readyOf(cls, work)
   const key = nextInRound(ready, model.cursor)
-  if (key < 0 || !isBetterElsewhere(state, cls, key, true)) return key
+  if (key < 0 || !isBetterElsewhere(state, cls, key, work)) return key
   // Nothing between the cursor and this one is ready: what it takes whole comes from the shortest on.
   const shortest = ready.next(0)
   return shortest <= inputKey ? shortest : -1
 }
 
 /** The lane that affinity keeps the consumer at, or -1 (S15). */
-function keptLane(state: State, { cls, lane, laneRun }: Consumer): number {
+function keptLane(state: State, { cls, lane, laneRun }: Consumer, work: Fresh): number {
   const { laneOrder, affinityRun } = state.config
   if (laneOrder !== 'affinity' || lane < 0 || laneRun >= affinityRun) return -1
-  return cls.ready.has(lane) && !isBetterElsewhere(state, cls, lane, true) ? lane : -1
+  const isReady = readyOf(cls, work).has(lane)
+  return isReady && !isBetterElsewhere(state, cls, lane, work) ? lane : -1
 }
 
 /** Round-robin: the first after the lane served last, then from the shortest (S13). */
-function nextInRound(ready: OrderedSet, cursor: number): number {
+export function nextInRound(ready: OrderedSet, cursor: number): number {
   const after = ready.next(cursor + 1)
   return after >= 0 ? after : ready.next(0)
 }
 
 function longestFor(state: State, cls: ContractClass, set: OrderedSet): number {
   const key = set.previous(cls.longestHeldKey)
-  if (key < 0 || !isBetterElsewhere(state, cls, key, false)) return key
+  if (key < 0 || !isBetterElsewhere(state, cls, key, null)) return key
   return set.previous(Math.min(cls.longestHeldKey, cls.inputKey))
 }
 
@@ -108,13 +144,14 @@ function isBetterElsewhere(
   state: State,
   cls: ContractClass,
   key: number,
-  mustBeReady: boolean,
+  /** Where the other must find it ready; null: anywhere. */
+  work: Fresh | null,
 ): boolean {
   if (!cls.model.inputLengthsDiffer || key <= cls.inputKey) return false
   if (state.config.serve === 'first') return false
   for (const other of cls.model.classes) {
     if (other === cls || key > other.inputKey || !other.holds(key)) continue
-    if (inLine(other).size > 0 && (!mustBeReady || other.ready.has(key))) return true
+    if (inLine(other).size > 0 && (work === null || readyOf(other, work).has(key))) return true
   }
   return false
 }

@@ -64,7 +64,8 @@ function endItem(state: State, slot: number, status: SettledStatus): void {
   items.state.set(slot, ITEM_ENDED)
   state.settled[status]++
   job.settled[status]++
-  job.ids.settle(items.sequence.get(slot), state.now)
+  // The store knows the ids of durable items (S36).
+  if (items.durable.get(slot) === 0) job.ids.settle(items.sequence.get(slot), state.now)
   state.endedItems.push(slot)
   touchJob(state, job)
 }

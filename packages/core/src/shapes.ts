@@ -28,6 +28,10 @@ export function shapeOf(state: State, model: Model, length: number): Shape {
   return shape
 }
 
+export function keyOfLength(state: State, length: number): number {
+  return Math.ceil(length / state.config.roundTo)
+}
+
 export function shapeOfItem(state: State, slot: number): Shape {
   return state.shapes[state.items.shape.get(slot)]!
 }

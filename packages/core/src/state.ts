@@ -56,6 +56,7 @@ export class State {
   readonly tiers: Record<Tier, Tally> = {
     staging: tally(),
     lane: tally(),
+    disk: tally(),
     reclaimed: tally(),
     retrying: tally(),
     held: tally(),
@@ -64,6 +65,14 @@ export class State {
   readonly waiting = tally()
   /** The part that counts for the gate: models with a consumer (S6, S7). */
   readonly served = { queueTokens: 0, queueItems: 0, waitingItems: 0, openItems: 0 }
+  /** Admitted and not yet durable: they need room as if they waited. */
+  readonly reserved = tally()
+  /** Rows of the disk tier in memory, and tokens that loads under way will add. */
+  readonly window = tally()
+  tokensLoading = 0
+  /** Greatest number whose durability was told, and those that were read back before that. */
+  lastStored = 0
+  readonly early = new Set<number>()
   leasedItems = 0
   acceptedItems = 0
   readonly settled: Record<SettledStatus, number> = {

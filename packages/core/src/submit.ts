@@ -9,7 +9,7 @@ import { Cut } from './cut.js'
 import { bodyDigest } from './hash.js'
 import { ID_SAME_BODY, ID_UNKNOWN } from './id-index.js'
 import { type Job, jobById, reopenInput } from './jobs.js'
-import { hasRoom, isTooLarge, retryAfterMs } from './limits.js'
+import { hasRoom, isTooLarge, refuseForRoom } from './limits.js'
 import { modelOf, shapeOf } from './shapes.js'
 import { NS_PER_MS, type State } from './state.js'
 import {
@@ -35,17 +35,8 @@ export function submit(state: State, block: SubmitBlock): void {
     if (codes[at] === SUBMIT_ACCEPTED) accepted++
     if (codes[at] === SUBMIT_QUEUE_FULL) break
   }
-  const full = at < block.count
-  if (full) codes.fill(SUBMIT_QUEUE_FULL, at)
-  if (full) state.gate.refusedForRoom = true
-  const retryAfter = full ? retryAfterMs(state, block.count - at, tokensFrom(block, at)) : 0
-  state.effects.push({
-    type: 'submitted',
-    job: job.id,
-    codes,
-    accepted,
-    retryAfterMs: retryAfter,
-  })
+  const retryAfterMs = refuseForRoom(state, block, codes, at)
+  state.effects.push({ type: 'submitted', job: job.id, codes, accepted, retryAfterMs })
 }
 
 function submitOne(state: State, job: Job, cut: Cut): number {
@@ -106,10 +97,4 @@ export function onIdTimer(state: State, jobRow: number): void {
   const ttlNs = state.config.resultsTtlMs * NS_PER_MS
   const again = job.ids.age(state.now, ttlNs, state.items.lastSequence)
   if (again >= 0) state.timers.set(job.idTimer, again)
-}
-
-function tokensFrom(block: SubmitBlock, at: number): number {
-  let tokens = 0
-  for (let i = at; i < block.count; i++) tokens += block.lengths[i]
-  return tokens
 }

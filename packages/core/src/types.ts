@@ -29,6 +29,8 @@ export type SettledStatus = 'completed' | 'failed' | 'expired' | 'cancelled' | '
 
 /** Rules the operator may turn; names are those of the configuration file (interfaces.md). */
 export interface CoreConfig {
+  readonly mode: 'memory' | 'disk' // storage modes; S8
+  readonly readAheadTokens: number // window of the disk tier
   readonly roundTo: number // 8: S17
   readonly readyRule: 'full-batch' | 'batch-size' // S13
   readonly serve: 'next' | 'first' // S11; 'first' is the plain behaviour
@@ -81,6 +83,46 @@ export interface SubmitBlock {
   readonly payloadEnds: Uint32Array | null // [count]
 }
 
+/** Items of one job and disk shape, read back for the window, in order of acceptance. */
+export interface LoadedBlock {
+  readonly block: SubmitBlock
+  readonly sequences: Float64Array // [count]
+  /** On the core's clock; what was accepted before the clock began counts from its start (S16). */
+  readonly acceptedAt: Float64Array // [count]
+}
+
+/** Columns of a durable submission: what the core needs once the items are on disk. */
+export interface StoredItems {
+  readonly job: number
+  readonly model: Int32Array // [count]
+  readonly lengths: Int32Array // [count]
+  /** 0 where the core refused the item. */
+  readonly sequences: Float64Array // [count]
+  /** What the store says: SUBMIT_ACCEPTED where it is on disk, or why it is not kept. */
+  readonly codes: Uint8Array // [count]
+}
+
+/** A job as it was found on disk at the start. */
+export interface RestoredJob {
+  readonly job: number
+  readonly weight: number
+  readonly flushed: boolean
+  /** Its end was told in an earlier life. */
+  readonly ended: boolean
+  readonly settled: Readonly<Partial<Record<SettledStatus, number>>>
+  readonly unreadResultBytes: number
+  /** Unsettled items by model and length rounded up to DISK_ROUND_TO. */
+  readonly shapes: readonly {
+    readonly model: number
+    readonly paddedLength: number
+    readonly items: number
+    readonly tokens: number
+  }[]
+}
+
+/** Items on disk are counted by length rounded up to this, whatever `roundTo` is. */
+export const DISK_ROUND_TO = 8
+
 export const SUBMIT_ACCEPTED = 0
 export const SUBMIT_DUPLICATE = 1 // same id, same body (S36)
 export const SUBMIT_CONFLICT = 2 // same id, another body (S36): 409
@@ -98,7 +140,34 @@ export type CoreEvent =
   /** `weight` (1): its share where jobs meet in a shape (S20a). */
   | { readonly type: 'createJob'; readonly job: number; readonly weight?: number }
   | { readonly type: 'deleteJob'; readonly job: number }
-  | { readonly type: 'submit'; readonly block: SubmitBlock }
+  | { readonly type: 'submit'; readonly block: SubmitBlock } // lands in staging and lanes
+  /** Disk mode, before anything else: what an earlier life left. */
+  | {
+      readonly type: 'restore'
+      readonly lastSequence: number
+      readonly jobs: readonly RestoredJob[]
+    }
+  /** A durable submission: the core says which items have room, and numbers them. */
+  | { readonly type: 'admit'; readonly block: SubmitBlock }
+  /** Admitted items are on disk, or will not be: in the order of their numbers. */
+  | { readonly type: 'stored'; readonly items: StoredItems }
+  /** Items of the disk tier are damaged and set aside: they count as failed. */
+  | {
+      readonly type: 'lost'
+      readonly job: number
+      readonly model: number
+      readonly paddedLength: number
+      readonly items: number
+      readonly tokens: number
+    }
+  /** Answers a `load`; null when nothing of the job and shape is left on disk. */
+  | {
+      readonly type: 'loaded'
+      readonly job: number
+      readonly model: number
+      readonly paddedLength: number
+      readonly items: LoadedBlock | null
+    }
   /** End of input of a job, or of all jobs (job null). */
   | { readonly type: 'flush'; readonly job: number | null }
   /** The job's reader has taken this many bytes of results (S34). */
@@ -169,6 +238,37 @@ export type Effect =
       readonly accepted: number
       /** Set when something was refused for room: when to come back. */
       readonly retryAfterMs: number
+    }
+  /** Answers an admit: as `submitted`, with the number of each item, 0 where it was refused. */
+  | {
+      readonly type: 'admitted'
+      readonly job: number
+      readonly codes: Uint8Array
+      readonly sequences: Float64Array
+      readonly accepted: number
+      readonly retryAfterMs: number
+    }
+  /**
+   * Items of a job and disk shape are wanted in memory: about `tokens`, at most `maxBytes`. The shell
+   * answers with `loaded`, then dispatches anew.
+   */
+  | {
+      readonly type: 'load'
+      readonly job: number
+      readonly model: number
+      readonly paddedLength: number
+      readonly tokens: number
+      readonly maxBytes: number
+    }
+  /** A flushed job got new items on disk: its input goes on. */
+  | { readonly type: 'reopened'; readonly job: number }
+  /** Items that should be on disk could not be read back: they count as failed. */
+  | {
+      readonly type: 'lost'
+      readonly job: number
+      readonly model: number
+      readonly paddedLength: number
+      readonly items: number
     }
   | { readonly type: 'registered'; readonly consumer: number; readonly warnings: readonly string[] }
   | {
@@ -254,6 +354,8 @@ export interface ItemView {
   deliveries(slot: number): number
   /** Time of acceptance, ns. */
   acceptedAt(slot: number): number
+  /** It was on disk before its producer was told, and is settled there. */
+  durable(slot: number): boolean
   /** The item's number, never used again. */
   sequence(slot: number): number
 }
@@ -263,8 +365,11 @@ export interface TierCounts {
   readonly tokens: number
 }
 
-/** Where an accepted item waits. `held`: its job takes no results (S34). */
-export type Tier = 'staging' | 'lane' | 'reclaimed' | 'retrying' | 'held'
+/**
+ * Where an accepted item waits. `disk`: on disk, or read ahead from it. `held`: its job takes no
+ * results (S34).
+ */
+export type Tier = 'staging' | 'lane' | 'disk' | 'reclaimed' | 'retrying' | 'held'
 
 export interface ConsumerCounts {
   readonly id: number
@@ -317,6 +422,10 @@ export interface CoreCounts {
   readonly leased: number
   readonly settled: Readonly<Record<SettledStatus, number>>
   readonly lanesActive: number
+  /** The disk tier's window: what of it stands in memory. */
+  readonly window: TierCounts
+  /** Admitted and not yet durable. */
+  readonly reserved: TierCounts
   readonly gate: {
     readonly open: boolean
     readonly reason: GateReason | null

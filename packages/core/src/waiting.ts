@@ -4,15 +4,18 @@
 // retry timer, or its job's hold. `startWaiting` and `stopWaiting` are the only two that change how
 // many items wait, so the gate, the limits and the end of input can trust the counts (I1).
 
+import { queueInWindow, withdrawWindow } from './disk.js'
 import {
   ITEM_HELD,
   ITEM_HELD_RECLAIMED,
   ITEM_QUEUED,
   ITEM_RECLAIMED,
   ITEM_RETRYING,
+  ITEM_WINDOW,
 } from './items.js'
-import { backlogOf, jobOfItem } from './jobs.js'
+import { backlogOf, type Job, jobOfItem } from './jobs.js'
 import { queueChanged } from './lanes.js'
+import type { Model } from './models.js'
 import { shapeOfItem } from './shapes.js'
 import { enqueue } from './staging.js'
 import { type State, type Tally, touch } from './state.js'
@@ -28,27 +31,39 @@ export function stopWaiting(state: State, slot: number): void {
 
 function countWaiting(state: State, slot: number, sign: 1 | -1): void {
   const tokens = sign * state.items.length.get(slot)
-  const job = jobOfItem(state, slot)
-  const { model } = shapeOfItem(state, slot)
-  state.waiting.items += sign
+  changeWaiting(state, jobOfItem(state, slot), shapeOfItem(state, slot).model, sign, tokens)
+}
+
+/** How many items of a job and model wait, whether they have rows or are counted on disk. */
+export function changeWaiting(
+  state: State,
+  job: Job,
+  model: Model,
+  items: number,
+  tokens: number,
+): void {
+  state.waiting.items += items
   state.waiting.tokens += tokens
-  job.waiting += sign
-  backlogOf(job, model.id).items += sign
-  model.waitingItems += sign
+  job.waiting += items
+  backlogOf(job, model.id).items += items
+  model.waitingItems += items
   model.waitingTokens += tokens
-  if (!job.flushed) model.openItems += sign
+  if (!job.flushed) model.openItems += items
   if (!model.served) return
-  state.served.waitingItems += sign
-  if (!job.flushed) state.served.openItems += sign
+  state.served.waitingItems += items
+  if (!job.flushed) state.served.openItems += items
 }
 
 /** Queues a waiting item as lane work: a new one, or one that a retry brings back (S1, S28). */
 export function queueItem(state: State, slot: number): void {
   const job = jobOfItem(state, slot)
-  if (!job.onHold) {
-    enqueue(state, slot)
-    return
-  }
+  if (job.onHold) hold(state, job, slot)
+  // A durable item needs no lane: its shape's window goes to whoever has a full batch (S8).
+  else if (state.items.durable.get(slot) === 1) queueInWindow(state, slot)
+  else enqueue(state, slot)
+}
+
+function hold(state: State, job: Job, slot: number): void {
   state.items.state.set(slot, ITEM_HELD)
   job.held.push(state.items, slot)
   count(state.tiers.held, state, slot, 1)
@@ -82,6 +97,9 @@ export function withdraw(state: State, slot: number): void {
       queueChanged(state, shape, count, tokens)
       return
     }
+    case ITEM_WINDOW:
+      withdrawWindow(state, slot)
+      return
     case ITEM_RECLAIMED:
       withdrawReclaimed(state, slot)
       return

@@ -16,6 +16,8 @@ export const LIFE = 0x1234_5678_9abc_def0n
 
 export function config(over: Partial<CoreConfig> = {}): CoreConfig {
   return {
+    mode: 'memory',
+    readAheadTokens: 1_000_000,
     roundTo: 8,
     readyRule: 'full-batch',
     serve: 'next',

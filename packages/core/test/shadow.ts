@@ -19,6 +19,8 @@ export interface ShadowItem {
   readonly model: number
   readonly length: number
   readonly job: number
+  /** On disk, so that it outlives the broker. */
+  readonly durable: boolean
   state: ItemState
   batch: number
   /** Times it came back, and when it is due (S28). */
@@ -48,7 +50,13 @@ export interface ShadowConsumer {
 }
 
 export class Shadow {
-  readonly items: ShadowItem[] = []
+  /** By number. */
+  readonly items = new Map<number, ShadowItem>()
+  lastSequence = 0
+  /** Numbers of items whose job was deleted: a restart does not know of them. */
+  private readonly deleted = new Set<number>()
+  /** Admitted, by number: their `stored` is under way. Null: of a job that is gone. */
+  readonly pending = new Map<number, ShadowItem | null>()
   /** Those that have not ended: all that a check looks at. */
   private readonly unsettled = new Set<ShadowItem>()
   readonly batches = new Map<number, ShadowBatch>()
@@ -62,7 +70,7 @@ export class Shadow {
   private readonly stuckSince = new Map<number, number>()
 
   constructor(
-    private readonly core: Core,
+    private core: Core,
     private readonly config: CoreConfig,
   ) {}
 
@@ -74,6 +82,49 @@ export class Shadow {
   ): void {
     this.applyEvent(event, now)
     for (const effect of effects) this.applyEffect(event, effect, submitted, now)
+    if (event.type === 'deleteJob') this.endOnDisk(event.job)
+  }
+
+  /** Without effects: what is on disk has no slot to tell of. */
+  private endOnDisk(job: number): void {
+    for (const item of this.unsettled) {
+      if (item.job !== job) continue
+      check(item.durable, `I1: the end of ${item.id} was not told`)
+      item.state = 'settled'
+      this.unsettled.delete(item)
+    }
+    for (const [number, item] of this.items) if (item.job === job) this.deleted.add(number)
+    for (const [number, item] of this.pending) {
+      if (item?.job === job) this.pending.set(number, null)
+    }
+  }
+
+  /** The broker began anew: what is on disk is all that there is, whether it was told or not. */
+  restart(core: Core, stored: ReadonlySet<number>): void {
+    this.core = core
+    for (const [number, item] of this.pending)
+      if (item !== null && stored.has(number)) this.accept(number, item)
+    this.pending.clear()
+    for (const number of this.deleted) this.items.delete(number)
+    this.deleted.clear()
+    for (const [number, item] of this.items) {
+      if (item.state === 'settled') continue
+      if (item.durable) check(stored.has(number), `${item.id} is not on disk`)
+      if (!item.durable) this.items.delete(number)
+      if (!item.durable) this.unsettled.delete(item)
+      item.state = 'queued'
+      item.returns = 0
+    }
+    this.lastSequence = Math.max(0, ...stored, ...this.items.keys())
+    for (const map of [this.batches, this.consumers, this.stuckSince]) map.clear()
+    this.lost.length = 0
+    this.cleaning.clear()
+    this.gateOpen = false
+  }
+
+  private accept(number: number, item: ShadowItem): void {
+    this.items.set(number, item)
+    this.unsettled.add(item)
   }
 
   private applyEvent(event: CoreEvent, now: number): void {
@@ -84,6 +135,20 @@ export class Shadow {
       }
     }
     if (event.type === 'tick') this.endRetries(now)
+    if (event.type === 'stored') {
+      event.items.sequences.forEach((number, i) => {
+        const item = this.pending.get(number)
+        this.pending.delete(number)
+        if (item != null && event.items.codes[i] === 0) this.accept(number, item)
+      })
+    }
+    if (event.type === 'loaded') {
+      for (const number of event.items?.sequences ?? []) {
+        const item = this.pending.get(number)
+        this.pending.delete(number)
+        if (item != null) this.accept(number, item)
+      }
+    }
     if (event.type === 'deleteJob' && event.job !== 0) this.flushed.delete(event.job)
     const consumer = 'consumer' in event ? this.consumers.get(event.consumer) : undefined
     if (consumer === undefined) return
@@ -139,10 +204,19 @@ export class Shadow {
       case 'submitted':
         effect.codes.forEach((code, i) => {
           if (code !== 0) return
-          this.items.push(submitted[i])
-          this.unsettled.add(submitted[i])
+          this.accept(++this.lastSequence, submitted[i])
           this.flushed.set(submitted[i].job, false)
         })
+        return
+      case 'admitted':
+        effect.sequences.forEach((number, i) => {
+          if (number === 0) return
+          check(number === ++this.lastSequence, 'a number that is not the next')
+          this.pending.set(number, submitted[i])
+        })
+        return
+      case 'reopened':
+        this.flushed.set(effect.job, false)
         return
       case 'registered':
         if (event.type === 'register') this.addConsumer(event.consumer, event.contract, now)
@@ -193,8 +267,9 @@ export class Shadow {
   }
 
   private itemOf(slot: number): ShadowItem {
-    const item = this.items[this.core.items.sequence(slot) - 1]
+    const item = this.items.get(this.core.items.sequence(slot))
     check(item !== undefined, `slot ${slot} is not an item`)
+    check(this.core.items.durable(slot) === item.durable, 'whether a slot is durable')
     check(this.core.items.length(slot) === item.length, 'length of a slot')
     check(this.core.items.model(slot) === item.model, 'model of a slot')
     check(this.core.items.job(slot) === item.job, 'job of a slot')
@@ -308,16 +383,20 @@ export class Shadow {
     }
   }
 
-  private checkCounts(): void {
+  checkCounts(): void {
     const counts = this.core.counts()
     let leased = 0
     for (const item of this.unsettled) if (item.state === 'leased') leased++
-    const settled = this.items.length - this.unsettled.size
-    const waiting = this.items.length - leased - settled
-    check(counts.accepted === this.items.length, 'I1: accepted')
+    const settled = this.items.size - this.unsettled.size
+    const waiting = this.items.size - leased - settled
+    check(
+      counts.accepted === this.items.size,
+      `I1: accepted ${counts.accepted}, not ${this.items.size}`,
+    )
     check(counts.leased === leased, `I1: leased ${counts.leased}, not ${leased}`)
     check(counts.waiting.items === waiting, `I1: waiting ${counts.waiting.items}, not ${waiting}`)
     check(sum(Object.values(counts.settled)) === settled, 'I1: settled')
+    check(counts.reserved.items === this.pending.size, 'I1: reserved')
     const tiers = Object.values(counts.queue)
     check(sum(tiers.map((tier) => tier.items)) === waiting, 'I1: tiers')
     check(sum(tiers.map((tier) => tier.tokens)) === counts.waiting.tokens, 'I1: tokens of tiers')
@@ -383,14 +462,17 @@ export class Shadow {
   }
 
   private fullBatches(member: ShadowConsumer, waiting: readonly ShadowItem[]): number {
-    const counts = new Map<number, number>()
+    // Disk and lanes are ready each for itself (S12).
+    const counts = new Map<string, number>()
     for (const item of waiting) {
       if (item.state !== 'queued') continue
       const shape = Math.ceil(item.length / this.config.roundTo) * this.config.roundTo
-      counts.set(shape, (counts.get(shape) ?? 0) + 1)
+      const key = `${shape}:${item.durable}`
+      counts.set(key, (counts.get(key) ?? 0) + 1)
     }
     let full = 0
-    for (const [shape, count] of counts) {
+    for (const [key, count] of counts) {
+      const shape = Number.parseInt(key, 10)
       const padded = Math.ceil(shape / member.contract.roundTo) * member.contract.roundTo
       const size = Math.min(member.contract.batchSize, Math.floor(member.contract.tokens / padded))
       if (size > 0) full += Math.floor(count / size)

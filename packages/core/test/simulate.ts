@@ -11,8 +11,11 @@ import {
   RESULT_FAILED,
   RESULT_NACK,
   RESULT_RETRY,
+  type StoredItems,
+  type SubmitBlock,
 } from '../src/types.js'
 import { asPublished, block, config, contract, LIFE, MS } from './helpers.js'
+import { ModelStore } from './model-store.js'
 import { Random } from './random.js'
 import { check, Shadow, type ShadowBatch, type ShadowConsumer, type ShadowItem } from './shadow.js'
 
@@ -22,6 +25,8 @@ export interface Log {
   readonly effects: string[]
 }
 
+type LoadEffect = Extract<Effect, { type: 'load' }>
+
 const text = (value: unknown): string =>
   JSON.stringify(value, (_, field) => {
     if (typeof field === 'bigint') return field.toString()
@@ -29,7 +34,11 @@ const text = (value: unknown): string =>
   })
 
 export class Simulation {
-  readonly core: Core
+  core: Core
+  private readonly store: ModelStore | null
+  /** Loads to be answered, and appends whose end is to be told: each in their order. */
+  private readonly loads: LoadEffect[] = []
+  private readonly appends: StoredItems[] = []
   readonly shadow: Shadow
   readonly config: CoreConfig
   private readonly random: Random
@@ -50,7 +59,11 @@ export class Simulation {
     this.models = random.int(1, 3)
     this.longest = random.pick([8, 24, 64, 200])
     const plain = random.chance(0.15)
+    const onDisk = random.chance(0.4)
+    this.store = onDisk ? new ModelStore() : null
     this.config = config({
+      mode: onDisk ? 'disk' : 'memory',
+      readAheadTokens: random.pick([0, 100, 10_000]),
       releaseThreshold: random.pick([null, 0, 100, 1000]),
       maxUnreadResultBytes: random.pick([1000, 1_000_000]),
       cleanupIdleMs: random.pick([0, 1, 50]),
@@ -82,8 +95,22 @@ export class Simulation {
 
   private step(event: CoreEvent, submitted: readonly ShadowItem[] = []): void {
     this.one(event, submitted)
-    while (this.one({ type: 'dispatch' }).some((effect) => effect.type === 'dispatch'));
+    for (;;) {
+      while (this.one({ type: 'dispatch' }).some((effect) => effect.type === 'dispatch'));
+      if (this.loads.length === 0) break
+      // A slow disk: what is ready may wait for it, the counts hold all the same.
+      if (this.random.chance(0.1)) {
+        this.shadow.checkCounts()
+        return
+      }
+      this.answerLoad(this.loads.shift()!)
+    }
     this.shadow.checkAll(this.now)
+  }
+
+  private answerLoad({ job, model, paddedLength, tokens }: LoadEffect): void {
+    const items = this.store!.load(job, model, paddedLength, tokens)
+    this.one({ type: 'loaded', job, model, paddedLength, items })
   }
 
   private one(event: CoreEvent, submitted: readonly ShadowItem[] = []): readonly Effect[] {
@@ -91,13 +118,38 @@ export class Simulation {
     if (this.logs) this.log.events.push(`${this.now} ${text(event)}`)
     if (this.logs) this.log.effects.push(text(effects))
     this.shadow.apply(event, effects, submitted, this.now)
+    if (this.store !== null) this.keep(this.store, event, effects)
     return effects
+  }
+
+  /** What a shell does with the store. */
+  private keep(store: ModelStore, event: CoreEvent, effects: readonly Effect[]): void {
+    const { items } = this.core
+    if (event.type === 'createJob') store.createJob(event.job)
+    if (event.type === 'flush') {
+      for (const [id, job] of store.jobs)
+        if (event.job === null || event.job === id) job.flushed = true
+    }
+    for (const effect of effects) {
+      if (effect.type === 'load') this.loads.push(effect)
+      if (effect.type === 'lost') check(false, `I1: ${effect.items} items are lost`)
+      if (effect.type === 'jobEnded') store.jobs.get(effect.job)!.ended = true
+      if (effect.type === 'reopened') store.jobs.get(effect.job)!.flushed = false
+      if (effect.type === 'submitted' && effect.accepted > 0)
+        store.jobs.get(effect.job)!.flushed = false
+      if (effect.type !== 'settle') continue
+      effect.items.forEach((slot, i) => {
+        store.settle(items.sequence(slot), items.job(slot), effect.status[i])
+      })
+    }
+    if (event.type === 'deleteJob') store.deleteJob(event.job)
   }
 
   private act(): void {
     const { random } = this
     const what = random.int(0, 99)
-    if (what < 30) this.submit()
+    if (this.appends.length > 0 && random.chance(0.3)) this.tellStored()
+    else if (what < 30) this.submit()
     else if (what < 60) this.consume()
     else if (what < 80) this.pass(random.pick([0.1, 1, 20, 200]))
     else if (what < 86) this.register()
@@ -106,6 +158,7 @@ export class Simulation {
     else if (what < 94) this.flush()
     else if (what < 95) this.step({ type: 'createJob', job: this.nextJob++ })
     else if (what < 96) this.deleteJob()
+    else if (what < 97 && this.store !== null) this.restart(this.store)
     else this.disturb()
   }
 
@@ -122,12 +175,51 @@ export class Simulation {
     const items = specs.map((spec) => ({
       ...spec,
       job,
+      durable: this.store !== null,
       state: 'queued' as const,
       batch: 0,
       returns: 0,
       dueAt: 0,
     }))
-    this.step({ type: 'submit', block: block(specs, job) }, items)
+    if (this.store === null || random.chance(0.2)) {
+      const inMemory = items.map((item) => ({ ...item, durable: false }))
+      this.step({ type: 'submit', block: block(specs, job) }, inMemory)
+      return
+    }
+    const event: CoreEvent = { type: 'admit', block: block(specs, job) }
+    for (const effect of this.one(event, items)) {
+      if (effect.type === 'admitted') this.append(this.store, event.block, items, effect)
+    }
+    if (random.chance(0.5)) this.tellStored()
+  }
+
+  /** The disk is quick or slow; it may be full. */
+  private append(
+    store: ModelStore,
+    { job, model, lengths }: SubmitBlock,
+    items: readonly ShadowItem[],
+    { sequences }: Extract<Effect, { type: 'admitted' }>,
+  ): void {
+    const numbered = items.map((item, i) => ({ ...item, sequence: sequences[i] }))
+    const full = this.random.chance(0.1)
+    const codes = full ? new Uint8Array(items.length).fill(4) : store.append(numbered)
+    this.appends.push({ job, model, lengths, sequences, codes })
+  }
+
+  private tellStored(): void {
+    const items = this.appends.shift()
+    if (items !== undefined) this.step({ type: 'stored', items })
+  }
+
+  /** The broker dies and begins anew with what is on disk. */
+  private restart(store: ModelStore): void {
+    this.loads.length = 0
+    this.appends.length = 0
+    this.core = new Core(this.config)
+    this.shadow.restart(this.core, new Set(store.items.keys()))
+    for (const [id, { flushed }] of store.jobs) this.shadow.flushed.set(id, flushed)
+    const { lastSequence } = this.shadow
+    this.step({ type: 'restore', lastSequence, jobs: store.restored() })
   }
 
   private register(): void {
@@ -258,6 +350,7 @@ export class Simulation {
     for (const job of this.shadow.flushed.keys()) {
       this.step({ type: 'resultsRead', job, bytes: 1_000_000 })
     }
+    while (this.appends.length > 0) this.tellStored()
     this.step({ type: 'flush', job: null })
     for (let round = 0; this.core.counts().waiting.items + this.core.counts().leased > 0; round++) {
       check(round < 2000, `I4: ${text(this.core.counts())}`)

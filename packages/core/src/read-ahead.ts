@@ -1,0 +1,201 @@
+// What is read from disk, and when: the items of the batch that is due next, and some more of the
+// shape that was just served, as long as the window has room (readAheadTokens).
+//
+// The core asks by a `load` effect and the shell answers with `loaded`. A dispatch that lacks items
+// decides nothing; the shell dispatches again once it has answered, so a free place and ready work
+// never coexist for longer than a read (I5).
+
+import { acceptIfEarly } from './admission.js'
+import type { ContractClass } from './contracts.js'
+import { Cut } from './cut.js'
+import { changePart, type DiskPart, dropPartIfUnused, findPart } from './disk.js'
+import { touchJob } from './jobs.js'
+import type { Shape } from './models.js'
+import { nextShorter } from './packer.js'
+import { type Choice, nextInRound } from './ready.js'
+import { keyOfLength, shapeOf } from './shapes.js'
+import type { State } from './state.js'
+import type { CoreEvent, LoadedBlock } from './types.js'
+import { changeWaiting, queueItem } from './waiting.js'
+
+/** Batches of the greatest contract that one load brings at most. */
+const BATCHES_PER_LOAD = 2
+/** Shapes of the round that are looked at after each batch: more than consumers ask for at once. */
+const SHAPES_AHEAD = 8
+
+/** Whether items of the chosen batch are not in memory yet; asks for them. */
+export function awaitItems(state: State, cls: ContractClass, choice: Choice): boolean {
+  const shape = cls.model.shapes.get(choice.key)!
+  switch (choice.work) {
+    case 'disk':
+      return !holdsBatch(state, cls, shape) && ask(state, shape, missing(cls, shape))
+    case 'alone':
+      return shape.window.count + shape.queue.count === 0 && ask(state, shape, 1)
+    case 'cleanup':
+      return awaitTail(state, cls, shape)
+    default:
+      return false
+  }
+}
+
+/** Whether the window has what one batch can take of the shape. */
+function holdsBatch(state: State, cls: ContractClass, shape: Shape): boolean {
+  if (shape.onDiskItems === 0) return true
+  return (
+    shape.window.count >= cls.fullCount(shape.key) ||
+    shape.windowBytes >= state.config.maxBatchBytes
+  )
+}
+
+function missing(cls: ContractClass, shape: Shape): number {
+  const { tokens, batchSize } = cls.contract
+  const items = batchSize - shape.window.count
+  return Math.max(1, Math.min(tokens - shape.window.tokens, items * shape.paddedLength))
+}
+
+/** A cleanup batch takes shorter shapes too: all that may go into it (S31). */
+function awaitTail(state: State, cls: ContractClass, longest: Shape): boolean {
+  const { model, contract } = cls
+  let room = contract.tokens
+  let awaited = false
+  for (let key = longest.key; key >= 0 && room > 0; key = nextShorter(model, key)) {
+    const shape = model.shapes.get(key)!
+    const inMemory = shape.window.count + shape.queue.count
+    room -= inMemory * longest.paddedLength
+    if (room <= 0 || shape.onDiskItems === 0) continue
+    awaited = ask(state, shape, room) || awaited
+    room -= shape.onDiskItems * longest.paddedLength
+    if (!state.config.cleanupMerge) break
+  }
+  return awaited
+}
+
+/**
+ * A shape was served: the next ones of the round are read while the consumers work (S13). What there
+ * is no room for is read when its turn has come.
+ */
+export function readAhead(state: State, cls: ContractClass): void {
+  const { readyOnDisk, model } = cls
+  const first = nextInRound(readyOnDisk, model.cursor)
+  let key = first
+  for (let looked = 0; key >= 0 && looked < SHAPES_AHEAD; looked++) {
+    readShapeAhead(state, cls, model.shapes.get(key)!)
+    key = nextInRound(readyOnDisk, key)
+    if (key === first) return
+  }
+}
+
+function readShapeAhead(state: State, cls: ContractClass, shape: Shape): void {
+  if (holdsBatch(state, cls, shape)) return
+  const room = state.config.readAheadTokens - state.window.tokens - state.tokensLoading
+  const wanted = Math.min(room, BATCHES_PER_LOAD * cls.model.mostTokens)
+  if (wanted >= missing(cls, shape)) ask(state, shape, wanted)
+}
+
+/** Jobs take turns, one load each (S20a). Answers whether something is under way. */
+function ask(state: State, shape: Shape, tokens: number): boolean {
+  if (shape.loads > 0) return true
+  for (const part of shape.parts.values()) {
+    if (part.job.onHold || part.items === 0) continue
+    shape.parts.delete(part.key)
+    shape.parts.set(part.key, part)
+    beginLoad(state, part, tokens)
+    return true
+  }
+  return false
+}
+
+function beginLoad(state: State, part: DiskPart, tokens: number): void {
+  const { job, shape, paddedLength } = part
+  part.loading = Math.min(tokens, part.tokens)
+  shape.loads++
+  state.tokensLoading += part.loading
+  state.effects.push({
+    type: 'load',
+    job: job.id,
+    model: shape.model.id,
+    paddedLength,
+    tokens: part.loading,
+    maxBytes: state.config.maxBatchBytes,
+  })
+}
+
+/** Also for a load whose answer will not be used. */
+export function endLoad(state: State, part: DiskPart): void {
+  if (part.loading === 0) return
+  part.shape.loads--
+  state.tokensLoading -= part.loading
+  part.loading = 0
+}
+
+/** What was read of a job that is gone by now is dropped: the store drops it too. */
+export function onLoaded(state: State, event: Extract<CoreEvent, { type: 'loaded' }>): void {
+  const part = partOfLoad(state, event)
+  if (part === undefined || part.loading === 0) return
+  endLoad(state, part)
+  if (event.items === null) lose(state, part, part.items, part.tokens)
+  else takeIn(state, part, event.items)
+  dropPartIfUnused(state, part)
+}
+
+/** Items were found damaged: those of them that were read before are in memory, and go on. */
+export function onLost(state: State, event: Extract<CoreEvent, { type: 'lost' }>): void {
+  const part = partOfLoad(state, event)
+  if (part === undefined) return
+  const items = Math.min(event.items, part.items)
+  lose(state, part, items, items === part.items ? part.tokens : Math.min(event.tokens, part.tokens))
+  dropPartIfUnused(state, part)
+}
+
+function partOfLoad(
+  state: State,
+  { job: id, model: modelId, paddedLength }: Extract<CoreEvent, { type: 'loaded' | 'lost' }>,
+): DiskPart | undefined {
+  const job = state.jobs.get(id)
+  const model = state.models.get(modelId)
+  const shape = model?.shapes.get(keyOfLength(state, paddedLength))
+  return job === undefined || shape === undefined ? undefined : findPart(job, shape, paddedLength)
+}
+
+function takeIn(state: State, part: DiskPart, { block, sequences, acceptedAt }: LoadedBlock): void {
+  const { model } = part.shape
+  const cut = new Cut(block, state.config.lengthsOnly === true)
+  for (let at = 0; at < block.count; at++) {
+    cut.next(at)
+    const early = acceptIfEarly(state, part.job, model, sequences[at], cut.length)
+    const slot = makeRow(state, part, cut)
+    state.items.sequence.set(slot, sequences[at])
+    state.items.acceptedAt.set(slot, acceptedAt[at])
+    queueItem(state, slot)
+    if (!early) changePart(state, part, -1, -cut.length)
+    part.oldestAt = acceptedAt[at]
+  }
+}
+
+function makeRow(state: State, { job, shape: { model } }: DiskPart, cut: Cut): number {
+  const { items } = state
+  const shape = shapeOf(state, model, cut.length)
+  const slot = items.alloc(0)
+  shape.items++
+  items.durable.set(slot, 1)
+  items.length.set(slot, cut.length)
+  items.shape.set(slot, shape.row)
+  items.job.set(slot, job.row)
+  items.store(slot, cut)
+  return slot
+}
+
+/**
+ * The counts said that there is more, and the disk has nothing: rather than to ask for ever, it is
+ * counted as failed, and told.
+ */
+function lose(state: State, part: DiskPart, items: number, tokens: number): void {
+  const { job, shape, paddedLength } = part
+  if (items === 0) return
+  changePart(state, part, -items, -tokens)
+  changeWaiting(state, job, shape.model, -items, -tokens)
+  state.settled.failed += items
+  job.settled.failed += items
+  touchJob(state, job)
+  state.effects.push({ type: 'lost', job: job.id, model: shape.model.id, paddedLength, items })
+}
