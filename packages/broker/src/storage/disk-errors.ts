@@ -1,0 +1,42 @@
+// What a failed transaction means: the disk is full, the disk fails, or we have a defect.
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Environment } from './environment.js'
+import { sizeOf } from './environment.js'
+import type { Failure } from './messages.js'
+
+const EIO = 5
+const ENOSPC = 28
+const EDQUOT = 122
+const MDB_MAP_FULL = -30792
+const FULL_CODES: readonly unknown[] = [ENOSPC, EDQUOT, MDB_MAP_FULL, 'ENOSPC', 'EDQUOT']
+/** LMDB reports a write that was cut short as EIO: with so little room left, the disk is full. */
+const NO_ROOM_BYTES = 16 * 2 ** 20
+
+/** null: not the disk's fault. */
+export function diskFailure(error: unknown, path: string): Failure | null {
+  const { code, message } = error as { code?: unknown; message?: string }
+  if (typeof code !== 'number' && typeof code !== 'string') return null
+  const isFull = FULL_CODES.includes(code) || (code === EIO && freeBytes(path) < NO_ROOM_BYTES)
+  return isFull
+    ? { code: 'FABRIC_DISK_FULL', message: `no room for ${path}` }
+    : { code: 'FABRIC_DISK_FAILED', message: `${path} refuses writes: ${message}` }
+}
+
+/** Room on the file system of the data file, Infinity when it cannot be told. */
+export function freeBytes(path: string): number {
+  try {
+    const { bavail, bsize } = statfsSync(dirname(path))
+    return bavail * bsize
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+/** Whether an append would leave less than the reserve, free pages within the file counted as room. */
+export function isBelowReserve(environment: Environment, reserveBytes: number): boolean {
+  const free = freeBytes(environment.path)
+  if (free >= reserveBytes) return false
+  const { fileBytes, usedBytes } = sizeOf(environment)
+  return free + fileBytes - usedBytes < reserveBytes
+}

@@ -1,0 +1,261 @@
+// Which ids a job has (S36). Every append adds one page of new ids (level 0), which also stand in a
+// hash table in memory; RECENT_MAX of them become one sorted run (level 1); eight runs of a level
+// become one of the next. So an append writes its ids in one place, however many there are, memory
+// holds the recent ones and ten bits of each older one, and a start reads none of them.
+//
+// Belongs to the writing thread. `admit` and `lookup` read; `store` and `maintain` run inside the
+// transaction. After an abort `forget` drops what memory knew: it is read again when asked for.
+import { SUBMIT_ACCEPTED, SUBMIT_CONFLICT, SUBMIT_DUPLICATE, SUBMIT_QUEUE_FULL } from '@fabric/core'
+import type { Table } from './environment.js'
+import { bodyDigest, IdDigest } from './id-digest.js'
+import { RunMerge } from './id-merge.js'
+import {
+  decodePage,
+  ENTRY_WORDS,
+  encodePage,
+  Filter,
+  findInPage,
+  pageOf,
+  pagesFor,
+  RecentIds,
+  sorted,
+} from './id-run.js'
+import type { ItemColumns } from './item-block.js'
+import { idPageKey, idRunKey, jobKey, keyBehind, readBig } from './layout.js'
+
+/** Of one job: becomes a run beyond it. */
+const RECENT_MAX = 32_768
+/** Of all jobs, 48 to 96 bytes each: the largest job's become a run beyond it. */
+const RECENT_TOTAL_MAX = 1_000_000
+export const RUNS_PER_LEVEL = 8
+/** Runs of this level, of 16 million ids each, are not merged further. */
+export const LEVEL_MAX = 4
+
+export interface IdRun {
+  readonly level: number
+  readonly run: number
+  readonly filter: Filter
+}
+
+export interface JobIds {
+  readonly job: number
+  recent: RecentIds
+  runs: IdRun[]
+}
+
+export class IdIndex {
+  readonly #digest: IdDigest
+  readonly #jobs = new Map<number, JobIds>()
+  #recentTotal = 0
+  /** Jobs whose recent ids should become a run. */
+  readonly #full = new Set<JobIds>()
+  #merge: RunMerge | null = null
+
+  constructor(
+    readonly ids: Table,
+    readonly filters: Table,
+    hashKey: Buffer,
+    readonly onDamaged: (table: 'ids' | 'filters', key: Buffer) => void,
+    readonly recentMax = RECENT_MAX,
+  ) {
+    this.#digest = new IdDigest(hashKey)
+  }
+
+  /** Codes of the items; what is new is known from now on. `entries` are to be stored. */
+  admit(items: ItemColumns): { readonly codes: Uint8Array; readonly entries: Uint32Array } {
+    const of = this.#job(items.job)
+    const first = of.recent.count
+    const codes = this.#classify(items, of, of.recent)
+    this.#recentTotal += of.recent.count - first
+    if (of.recent.count >= this.recentMax) this.#full.add(of)
+    else if (this.#recentTotal > RECENT_TOTAL_MAX) this.#full.add(this.#largest())
+    return { codes, entries: of.recent.entriesFrom(first) }
+  }
+
+  lookup(items: ItemColumns): Uint8Array {
+    return this.#classify(items, this.#job(items.job), new RecentIds())
+  }
+
+  /** Entries that were admitted and not stored, after `forget`. */
+  remember(job: number, entries: Uint32Array): void {
+    this.#job(job).recent.addAll(entries)
+    this.#recentTotal += entries.length / ENTRY_WORDS
+  }
+
+  /** @param run the first sequence of the append: greater than that of every earlier one. */
+  store(job: number, run: number, entries: Uint32Array): void {
+    if (entries.length > 0) this.ids.put(idPageKey(job, 0, run, 0), encodePage(entries))
+  }
+
+  get hasWork(): boolean {
+    return this.#full.size > 0 || this.#merge !== null
+  }
+
+  /** One bounded piece of work. Everything admitted must have been stored. */
+  maintain(): void {
+    for (const of of this.#full) {
+      this.#full.delete(of)
+      this.#flush(of)
+      return
+    }
+    if (this.#merge === null) return
+    const { merge, job } = { merge: this.#merge, job: this.#job(this.#merge.job) }
+    const merged = merge.step()
+    if (merged === null) return
+    job.runs = job.runs.filter((run) => !merge.sources.includes(run)).concat(merged)
+    this.#merge = null
+    this.#mergeIfDue(job)
+  }
+
+  forget(): void {
+    this.#jobs.clear()
+    this.#full.clear()
+    this.#recentTotal = 0
+    this.#merge = null
+  }
+
+  /** The job was deleted: its rows are removed by whoever removes the job. */
+  drop(job: number): void {
+    const of = this.#jobs.get(job)
+    if (of === undefined) return
+    this.#recentTotal -= of.recent.count
+    this.#jobs.delete(job)
+    this.#full.delete(of)
+    if (this.#merge?.job === job) this.#merge = null
+  }
+
+  #classify(items: ItemColumns, of: JobIds, added: RecentIds): Uint8Array {
+    const codes = new Uint8Array(items.count)
+    const { sequences, ids, idEnds, model, lengths } = items
+    for (let i = 0; i < items.count; i++) {
+      if (sequences[i] === 0) {
+        codes[i] = SUBMIT_QUEUE_FULL
+        continue
+      }
+      this.#digest.digest(ids, i === 0 ? 0 : idEnds[i - 1], idEnds[i])
+      const body = bodyDigest(model[i], lengths[i], bodyOf(items, i))
+      const { words } = this.#digest
+      let known = added.body(words)
+      if (known < 0 && added !== of.recent) known = of.recent.body(words)
+      if (known < 0) known = this.#bodyInRuns(of, words)
+      if (known < 0) added.add(words, body, sequences[i])
+      codes[i] = known < 0 ? SUBMIT_ACCEPTED : known === body ? SUBMIT_DUPLICATE : SUBMIT_CONFLICT
+    }
+    return codes
+  }
+
+  #bodyInRuns(of: JobIds, digest: Uint32Array): number {
+    for (const { level, run, filter } of of.runs) {
+      if (!filter.mayHold(digest)) continue
+      const key = idPageKey(of.job, level, run, pageOf(digest[0], filter.pages))
+      const entries = this.readPage(key)
+      const at = findInPage(entries, digest)
+      if (at >= 0) return entries[at + 4]
+    }
+    return -1
+  }
+
+  /** A damaged page knows no ids. */
+  readPage(key: Buffer): Uint32Array {
+    const page = this.ids.getBinary(key)
+    const entries = page === undefined ? null : decodePage(page)
+    if (entries === null) this.onDamaged('ids', key)
+    return entries ?? new Uint32Array(0)
+  }
+
+  #job(job: number): JobIds {
+    let of = this.#jobs.get(job)
+    if (of === undefined) {
+      of = { job, recent: new RecentIds(), runs: this.#loadRuns(job) }
+      for (const { key } of this.#level0(job)) of.recent.addAll(this.readPage(key))
+      this.#recentTotal += of.recent.count
+      this.#jobs.set(job, of)
+      this.#mergeIfDue(of)
+    }
+    return of
+  }
+
+  #loadRuns(job: number): IdRun[] {
+    const runs: IdRun[] = []
+    const start = jobKey(job)
+    for (const { key, value } of this.filters.getRange({ start, end: keyBehind(start) })) {
+      const run = { level: key[4], run: readBig(key, 5) }
+      const filter = Filter.decode(value)
+      if (filter === null) this.onDamaged('filters', Buffer.from(key))
+      runs.push({ ...run, filter: filter ?? this.#openFilter(job, run.level, run.run) })
+    }
+    return runs
+  }
+
+  #openFilter(job: number, level: number, run: number): Filter {
+    const start = idRunKey(job, level, run)
+    return Filter.open(this.ids.getKeysCount({ start, end: keyBehind(start) }))
+  }
+
+  #level0(job: number): { key: Buffer }[] {
+    const start = idPageKey(job, 0, 0, 0)
+    const keys = this.ids.getKeys({ start, end: idPageKey(job, 1, 0, 0) })
+    return Array.from(keys, (key) => ({ key: Buffer.from(key) }))
+  }
+
+  #largest(): JobIds {
+    let largest: JobIds | null = null
+    for (const of of this.#jobs.values())
+      if (largest === null || of.recent.count > largest.recent.count) largest = of
+    return largest!
+  }
+
+  /** All pages of level 0 become one run of level 1. */
+  #flush(of: JobIds): void {
+    const pages = this.#level0(of.job)
+    if (pages.length === 0) return
+    const entries = sorted(of.recent.entriesFrom(0))
+    const run = readBig(pages.at(-1)!.key, 5)
+    of.runs.push(writeRun(this, of.job, 1, run, entries))
+    for (const { key } of pages) this.ids.remove(key)
+    this.#recentTotal -= of.recent.count
+    of.recent = new RecentIds()
+    this.#mergeIfDue(of)
+  }
+
+  #mergeIfDue(of: JobIds): void {
+    if (this.#merge !== null) return
+    for (let level = 1; level < LEVEL_MAX; level++) {
+      const runs = of.runs.filter((run) => run.level === level)
+      if (runs.length < RUNS_PER_LEVEL) continue
+      this.#merge = new RunMerge(this, of.job, runs.slice(0, RUNS_PER_LEVEL))
+      return
+    }
+  }
+}
+
+/** Where the item's tokens, or its payload, stand in the block. */
+function bodyOf(items: ItemColumns, row: number): Uint8Array {
+  const { payloadEnds, tokens } = items
+  const start = payloadEnds === null || row === 0 ? 0 : payloadEnds[row - 1]
+  if (payloadEnds !== null && payloadEnds[row] > start)
+    return items.payloads!.subarray(start, payloadEnds[row])
+  const at = tokens.byteOffset + 4 * items.tokenStarts[row]
+  return new Uint8Array(tokens.buffer, at, 4 * items.lengths[row])
+}
+
+function writeRun(
+  index: IdIndex,
+  job: number,
+  level: number,
+  run: number,
+  entries: Uint32Array,
+): IdRun {
+  const count = entries.length / ENTRY_WORDS
+  const filter = Filter.for(count, pagesFor(count))
+  filter.addAll(entries)
+  let from = 0
+  for (let page = 0; page < filter.pages; page++) {
+    let to = from
+    while (to < entries.length && pageOf(entries[to], filter.pages) === page) to += ENTRY_WORDS
+    index.ids.put(idPageKey(job, level, run, page), encodePage(entries.subarray(from, to)))
+    from = to
+  }
+  index.filters.put(idRunKey(job, level, run), filter.encode())
+  return { level, run, filter }
+}

@@ -1,0 +1,116 @@
+// What the caller's thread, the writing thread and the reading thread say to each other. Columns
+// travel as views of one transferred buffer.
+import type { ErrorCode } from '@fabric/protocol'
+import type { ItemColumns } from './item-block.js'
+import type { DiskShape, Recovery, StoredJob, StoreHealth, StoreProblem } from './store.js'
+
+export interface StoreSettings {
+  readonly dataDir: string
+  /** `relaxed`: an append is answered before its sync, which follows within syncIntervalMs. */
+  readonly sync: 'always' | 'relaxed'
+  readonly syncIntervalMs: number
+  readonly maxKeptResultBytes: number
+  /** Settlements that wait in memory while the disk fails. */
+  readonly maxHeldResultBytes: number
+  /** Below it appends are refused, so that what is there can still be settled and removed. */
+  readonly diskReserveBytes: number
+  /** How often a failing disk is tried. */
+  readonly probeIntervalMs: number
+  /** Test point below the store: the errno that a commit fails with (0: none), milliseconds it takes. */
+  readonly faults: Int32Array | null
+}
+
+export interface AppendWrite {
+  readonly kind: 'append'
+  readonly acceptedAtMs: number
+  readonly items: ItemColumns
+}
+
+/** Settled items as columns; a model of -1 stands for an item that was not durable. */
+export interface SettleWrite {
+  readonly kind: 'settle'
+  readonly jobs: Float64Array
+  readonly sequences: Float64Array
+  readonly models: Float64Array
+  readonly paddedLengths: Float64Array
+  /** As in a chunk (result-chunk.ts), one after the other. */
+  readonly records: Uint8Array
+  readonly recordEnds: Float64Array
+}
+
+export type Write =
+  | AppendWrite
+  | SettleWrite
+  | { readonly kind: 'putJob'; readonly job: StoredJob }
+  | { readonly kind: 'deleteJob'; readonly number: number }
+  | { readonly kind: 'resultsRead'; readonly job: number; readonly offset: number }
+  | { readonly kind: 'setAside'; readonly table: 'items' | 'results'; readonly key: Uint8Array }
+  | { readonly kind: 'lookup'; readonly items: ItemColumns }
+  | { readonly kind: 'close' }
+
+export type Read =
+  | {
+      readonly kind: 'read'
+      readonly job: number
+      readonly shape: DiskShape
+      readonly tokens: number
+      readonly maxBytes: number
+    }
+  | { readonly kind: 'find'; readonly sequence: number }
+  | { readonly kind: 'forget'; readonly job: number }
+  | {
+      readonly kind: 'results'
+      readonly job: number
+      readonly offset: number
+      readonly maxBytes: number
+    }
+  | { readonly kind: 'close' }
+
+export interface Request<T> {
+  readonly id: number
+  readonly ask: T
+}
+
+export interface Failure {
+  readonly code: ErrorCode
+  readonly message: string
+}
+
+/** Of the jobs whose results changed. */
+export interface ResultRange {
+  readonly job: number
+  readonly firstOffset: number
+  readonly endOffset: number
+}
+
+export interface StoreSize {
+  readonly fileBytes: number
+  readonly usedBytes: number
+}
+
+export type FromWriter =
+  | { readonly kind: 'opened'; readonly recovery: Recovery; readonly size: StoreSize }
+  | { readonly kind: 'refused'; readonly failure: Failure }
+  | { readonly kind: 'health'; readonly health: StoreHealth }
+  | { readonly kind: 'problem'; readonly problem: StoreProblem }
+  | {
+      readonly kind: 'done'
+      readonly answers: readonly {
+        readonly id: number
+        readonly value?: unknown
+        readonly failure?: Failure
+      }[]
+      readonly ranges: readonly ResultRange[]
+      readonly size: StoreSize
+    }
+
+export type FromReader =
+  | { readonly kind: 'opened' }
+  | { readonly kind: 'refused'; readonly failure: Failure }
+  | { readonly kind: 'damaged'; readonly table: 'items' | 'results'; readonly key: Uint8Array }
+  | {
+      readonly kind: 'answer'
+      readonly id: number
+      readonly value?: unknown
+      readonly failure?: Failure
+    }

@@ -1,0 +1,207 @@
+// The durable store as the broker sees it: this thread's end of the writing and the reading thread.
+import { Worker } from 'node:worker_threads'
+import type { SubmitBlock } from '@fabric/core'
+import type { FabricError } from '@fabric/protocol'
+import { packItems, packSettled } from './columns.js'
+import { type DirectoryLock, lockDataDir, makeDataDir, syncDirectory } from './data-dir.js'
+import type {
+  FromReader,
+  FromWriter,
+  Read,
+  ResultRange,
+  StoreSettings,
+  StoreSize,
+  Write,
+} from './messages.js'
+import type { ResultBytes } from './reader.js'
+import { readRecord, recordLength } from './result-chunk.js'
+import type {
+  Append,
+  DiskShape,
+  LoadedItems,
+  Recovery,
+  SettledItem,
+  Store,
+  StoredJob,
+  StoreHealth,
+  StoreProblem,
+} from './store.js'
+import { Thread } from './thread.js'
+
+const MiB = 2 ** 20
+
+export type StoreOptions = Partial<Omit<StoreSettings, 'dataDir'>>
+
+const DEFAULTS: Omit<StoreSettings, 'dataDir'> = {
+  sync: 'always',
+  syncIntervalMs: 100,
+  maxKeptResultBytes: 1024 * MiB,
+  maxHeldResultBytes: 256 * MiB,
+  diskReserveBytes: 64 * MiB,
+  probeIntervalMs: 1000,
+  faults: null,
+}
+
+/** @throws FabricError FABRIC_STORE_IN_USE, FABRIC_STORE_VERSION, FABRIC_STORE_DAMAGED, FABRIC_DISK_FAILED */
+export async function openStore(dataDir: string, options: StoreOptions = {}): Promise<Store> {
+  makeDataDir(dataDir)
+  const lock = await lockDataDir(dataDir)
+  const settings: StoreSettings = { ...DEFAULTS, ...options, dataDir }
+  try {
+    const store = new ThreadedStore(settings, lock)
+    await store.open()
+    return store
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+/** Tests run the sources, threads always what was built of them. */
+const scriptOf = (name: string) =>
+  new URL(
+    import.meta.url.endsWith('.ts') ? `../../dist/storage/${name}` : `./${name}`,
+    import.meta.url,
+  )
+
+class ThreadedStore implements Store {
+  recovery: Recovery = { jobs: [], lastSequence: 0, problems: [] }
+  health: StoreHealth = { state: 'ok' }
+  onHealth: ((health: StoreHealth) => void) | null = null
+  onProblem: ((problem: StoreProblem) => void) | null = null
+  readonly #settings: StoreSettings
+  readonly #lock: DirectoryLock
+  #writer!: Thread<Write, FromWriter>
+  #reader!: Thread<Read, FromReader>
+  readonly #ranges = new Map<number, ResultRange>()
+  #size: StoreSize = { fileBytes: 0, usedBytes: 0 }
+
+  constructor(settings: StoreSettings, lock: DirectoryLock) {
+    this.#settings = settings
+    this.#lock = lock
+  }
+
+  async open(): Promise<void> {
+    const start = (script: string) =>
+      new Worker(scriptOf(script), { workerData: this.#settings, name: `fabric-${script}` })
+    this.#writer = new Thread(start('write-thread.js'), (message) => this.#onWriter(message))
+    const opened = await this.#writer.opened
+    if (opened.kind !== 'opened') return
+    syncDirectory(this.#settings.dataDir)
+    this.recovery = opened.recovery
+    this.#size = opened.size
+    for (const { number, results } of opened.recovery.jobs)
+      this.#ranges.set(number, { job: number, ...results })
+    try {
+      this.#reader = new Thread(start('read-thread.js'), (message) => this.#onReader(message))
+      await this.#reader.opened
+    } catch (error) {
+      await this.#writer.ask({ kind: 'close' })
+      throw error
+    }
+  }
+
+  createJob(job: StoredJob): Promise<void> {
+    return this.#writer.ask({ kind: 'putJob', job })
+  }
+
+  updateJob(job: StoredJob): Promise<void> {
+    return this.#writer.ask({ kind: 'putJob', job })
+  }
+
+  async deleteJob(number: number): Promise<void> {
+    await this.#writer.ask({ kind: 'deleteJob', number })
+    this.#ranges.delete(number)
+    await this.#reader.ask({ kind: 'forget', job: number })
+  }
+
+  lookup(block: SubmitBlock): Promise<Uint8Array> {
+    const { items, buffer } = packItems(block, new Float64Array(block.count).fill(1))
+    return this.#writer.ask({ kind: 'lookup', items }, [buffer])
+  }
+
+  append({ job, block, sequences, acceptedAtMs }: Append): Promise<Uint8Array> {
+    const { items, buffer } = packItems({ ...block, job }, sequences)
+    return this.#writer.ask({ kind: 'append', items, acceptedAtMs }, [buffer])
+  }
+
+  read(
+    job: number,
+    shape: DiskShape,
+    tokens: number,
+    maxBytes: number,
+  ): Promise<LoadedItems | null> {
+    return this.#reader.ask({ kind: 'read', job, shape, tokens, maxBytes })
+  }
+
+  find(sequence: number): Promise<LoadedItems | null> {
+    return this.#reader.ask({ kind: 'find', sequence })
+  }
+
+  settle(items: readonly SettledItem[]): Promise<Uint8Array> {
+    const { write, buffer } = packSettled(items)
+    return this.#writer.ask(write, [buffer])
+  }
+
+  async results(job: number, offset: number, maxBytes: number) {
+    const found = await this.#reader.ask<ResultBytes>({ kind: 'results', job, offset, maxBytes })
+    const records = []
+    for (let i = 0, at = 0; i < found.count; i++) {
+      records.push(readRecord(found.bytes, at))
+      at += recordLength(found.bytes, at)
+    }
+    return { records, nextOffset: found.nextOffset }
+  }
+
+  resultRange(job: number): { firstOffset: number; endOffset: number } {
+    return this.#ranges.get(job) ?? { firstOffset: 0, endOffset: 0 }
+  }
+
+  resultsRead(job: number, offset: number): Promise<number> {
+    return this.#writer.ask({ kind: 'resultsRead', job, offset })
+  }
+
+  size(): StoreSize {
+    return this.#size
+  }
+
+  async close(): Promise<void> {
+    await this.#reader.close({ kind: 'close' })
+    await this.#writer.close({ kind: 'close' })
+    this.#lock.release()
+  }
+
+  #onWriter(message: FromWriter): void {
+    switch (message.kind) {
+      case 'done':
+        this.#size = message.size
+        for (const range of message.ranges) this.#ranges.set(range.job, range)
+        for (const answer of message.answers) this.#writer.answer(answer)
+        return
+      case 'health':
+        this.health = message.health
+        this.onHealth?.(message.health)
+        return
+      case 'problem':
+        this.onProblem?.(message.problem)
+        return
+      default:
+        this.#writer.started(message)
+    }
+  }
+
+  #onReader(message: FromReader): void {
+    switch (message.kind) {
+      case 'answer':
+        this.#reader.answer(message)
+        return
+      case 'damaged':
+        this.#writer
+          .ask({ kind: 'setAside', table: message.table, key: message.key })
+          .catch((error: FabricError) => this.onProblem?.({ message: error.message, lost: null }))
+        return
+      default:
+        this.#reader.started(message)
+    }
+  }
+}

@@ -1,0 +1,55 @@
+// The reading thread: a page that has to come from the disk is waited for here, and nowhere else.
+import { parentPort, workerData } from 'node:worker_threads'
+import { FabricError } from '@fabric/protocol'
+import { openEnvironment } from './environment.js'
+import type { FromReader, Read, Request, StoreSettings } from './messages.js'
+import { Reader } from './reader.js'
+import { failureOf } from './write-loop.js'
+
+const port = parentPort!
+const tell = (message: FromReader, transfer: ArrayBuffer[] = []) =>
+  port.postMessage(message, transfer)
+
+function answer(reader: Reader, ask: Exclude<Read, { kind: 'close' }>): unknown {
+  switch (ask.kind) {
+    case 'read':
+      return reader.read(ask.job, ask.shape, ask.tokens, ask.maxBytes)
+    case 'find':
+      return reader.find(ask.sequence)
+    case 'forget':
+      return reader.forget(ask.job)
+    case 'results': {
+      const found = reader.results(ask.job, ask.offset, ask.maxBytes)
+      if (found !== null) return found
+      throw new FabricError(
+        'FABRIC_RESULTS_GONE',
+        `results at offset ${ask.offset} were read and have made room for others`,
+      )
+    }
+  }
+}
+
+try {
+  const environment = openEnvironment((workerData as StoreSettings).dataDir)
+  const reader = new Reader(environment, (table, key) =>
+    tell({ kind: 'damaged', table, key: new Uint8Array(key) }),
+  )
+  port.on('message', ({ id, ask }: Request<Read>) => {
+    if (ask.kind === 'close') {
+      environment.root.close().finally(() => {
+        tell({ kind: 'answer', id })
+        port.close()
+      })
+      return
+    }
+    try {
+      tell({ kind: 'answer', id, value: answer(reader, ask) })
+    } catch (error) {
+      tell({ kind: 'answer', id, failure: failureOf(error) })
+    }
+  })
+  tell({ kind: 'opened' })
+} catch (error) {
+  tell({ kind: 'refused', failure: failureOf(error) })
+  port.close()
+}

@@ -1,0 +1,272 @@
+// The writing thread's queue: whatever was asked for while a commit was under way shares the next one.
+// It also keeps the health: while the disk fails appends are refused at once, settlements and jobs
+// wait, and the disk is tried every probeIntervalMs.
+
+import { FabricError } from '@fabric/protocol'
+import { diskFailure, isBelowReserve } from './disk-errors.js'
+import type { Environment } from './environment.js'
+import type { Failure, FromWriter, Request, StoreSettings, Write } from './messages.js'
+import type { StoreHealth } from './store.js'
+import type { Admitted, Step, Writer } from './writer.js'
+
+/** A transaction takes no further write beyond it: it bounds the wait of whoever comes behind. */
+const TRANSACTION_BYTES_MAX = 8 * 2 ** 20
+/** Relaxed: appended and not synced; beyond it appends wait for their commit as with `always`. */
+const UNSYNCED_BYTES_MAX = 64 * 2 ** 20
+
+interface Pending {
+  readonly id: number
+  readonly step: Step
+  readonly bytes: number
+  isAnswered: boolean
+}
+
+type Answer = { id: number; value?: unknown; failure?: Failure }
+
+export class WriteLoop {
+  readonly #writer: Writer
+  readonly #settings: StoreSettings
+  readonly #incoming: Request<Write>[] = []
+  #pending: Pending[] = []
+  #pendingBytes = 0
+  #answers: Answer[] = []
+  #health: StoreHealth = { state: 'ok' }
+  #isScheduled = false
+  #closing: number | null = null
+
+  constructor(
+    readonly environment: Environment,
+    settings: StoreSettings,
+    writer: Writer,
+    readonly tell: (message: FromWriter) => void,
+    readonly onClosed: () => void,
+  ) {
+    this.#writer = writer
+    this.#settings = settings
+    if (writer.hasWork) this.#schedule()
+  }
+
+  take(request: Request<Write>): void {
+    this.#incoming.push(request)
+    this.#schedule()
+  }
+
+  #schedule(delayMs = 0): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    const turn = () => {
+      this.#isScheduled = false
+      this.#turn()
+    }
+    if (delayMs > 0) setTimeout(turn, delayMs)
+    else setImmediate(turn)
+  }
+
+  #turn(): void {
+    this.#admitAll()
+    const isRelaxed = this.#settings.sync === 'relaxed' && this.#closing === null
+    const canWait = isRelaxed && this.#pending.every(({ isAnswered }) => isAnswered)
+    if (
+      canWait &&
+      this.#pending.length > 0 &&
+      this.#sinceCommitMs() < this.#settings.syncIntervalMs
+    ) {
+      this.#report()
+      this.#schedule(this.#settings.syncIntervalMs - this.#sinceCommitMs())
+      return
+    }
+    const isDegraded = this.#health.state === 'degraded'
+    if (this.#pending.length > 0 || isDegraded || this.#writer.hasWork) this.#commit()
+    this.#report()
+    if (this.#closing !== null && (this.#pending.length === 0 || this.#health.state !== 'ok')) {
+      this.#close()
+      return
+    }
+    if (this.#health.state === 'degraded') this.#schedule(this.#settings.probeIntervalMs)
+    else if (this.#pending.length > 0 || this.#writer.hasWork) this.#schedule()
+  }
+
+  #committedAt = 0
+  #sinceCommitMs = () => performance.now() - this.#committedAt
+
+  /** Looks up what has come and queues it for the transaction. */
+  #admitAll(): void {
+    for (const { id, ask } of this.#incoming.splice(0)) {
+      try {
+        this.#admit(id, ask)
+      } catch (error) {
+        this.#answers.push({ id, failure: failureOf(error) })
+      }
+    }
+  }
+
+  #admit(id: number, ask: Write): void {
+    switch (ask.kind) {
+      case 'lookup':
+        this.#answers.push({ id, value: this.#writer.lookup(ask.items) })
+        return
+      case 'close':
+        this.#closing = id
+        return
+      case 'append': {
+        if (this.#health.state === 'degraded') throw this.#refusal(this.#health)
+        if (isBelowReserve(this.environment, this.#settings.diskReserveBytes))
+          throw new FabricError(
+            'FABRIC_DISK_FULL',
+            `less than diskReserveBytes are left for ${this.environment.path}`,
+          )
+        const step = this.#writer.admit(ask)
+        const isAnswered =
+          this.#settings.sync === 'relaxed' && this.#pendingBytes < UNSYNCED_BYTES_MAX
+        if (isAnswered) this.#answers.push({ id, value: step.codes })
+        this.#queue({ id, step, bytes: bytesOf(ask), isAnswered })
+        return
+      }
+      default: {
+        const bytes = bytesOf(ask)
+        const isFull = this.#pendingBytes + bytes > this.#settings.maxHeldResultBytes
+        if (this.#health.state === 'degraded' && isFull) throw this.#refusal(this.#health)
+        this.#queue({ id, step: ask, bytes, isAnswered: false })
+      }
+    }
+  }
+
+  #queue(pending: Pending): void {
+    this.#pending.push(pending)
+    this.#pendingBytes += pending.bytes
+  }
+
+  #commit(): void {
+    let bytes = 0
+    let count = 0
+    while (count < this.#pending.length && bytes < TRANSACTION_BYTES_MAX) {
+      bytes += this.#pending[count].bytes
+      count += 1
+    }
+    const batch = this.#pending.slice(0, count)
+    try {
+      this.#commitAll(batch)
+      this.#pending.splice(0, count)
+    } catch (error) {
+      this.#committedAt = performance.now()
+      const failure = diskFailure(error, this.environment.path)
+      if (failure !== null) this.#onDiskFailure(failure)
+      else this.#commitSingly(batch, error)
+    }
+  }
+
+  #commitAll(batch: readonly Pending[]): void {
+    const isAllAdmitted = batch.length === this.#pending.length
+    const values = this.#writer.commit(
+      batch.map(({ step }) => step),
+      isAllAdmitted,
+      () => this.#injectFault(),
+    )
+    this.#committedAt = performance.now()
+    batch.forEach(({ id, bytes, isAnswered }, index) => {
+      if (!isAnswered) this.#answers.push({ id, value: values[index] })
+      this.#pendingBytes -= bytes
+    })
+    this.#setHealth({ state: 'ok' })
+  }
+
+  /** Not the disk's fault: the one that cannot be done is answered so, the others are done. */
+  #commitSingly(batch: readonly Pending[], error: unknown): void {
+    this.#rollBack()
+    if (batch.length <= 1) {
+      if (batch.length === 0) throw error
+      this.#pending.shift()
+      this.#pendingBytes -= batch[0].bytes
+      this.#rollBack()
+      if (!batch[0].isAnswered) this.#answers.push({ id: batch[0].id, failure: failureOf(error) })
+      return
+    }
+    for (const one of batch) {
+      try {
+        this.#commitAll([one])
+        this.#pending.shift()
+      } catch (cause) {
+        if (diskFailure(cause, this.environment.path) !== null) return
+        this.#commitSingly([one], cause)
+      }
+    }
+  }
+
+  /** Appends that were not answered are refused; everything else waits for the disk. */
+  #onDiskFailure(failure: Failure): void {
+    const kept: Pending[] = []
+    for (const pending of this.#pending) {
+      if (pending.isAnswered || !('codes' in pending.step)) kept.push(pending)
+      else {
+        this.#answers.push({ id: pending.id, failure })
+        this.#pendingBytes -= pending.bytes
+      }
+    }
+    this.#pending = kept
+    this.#rollBack()
+    this.#setHealth({ state: 'degraded', ...failure } as StoreHealth)
+  }
+
+  #rollBack(): void {
+    const admitted = this.#pending.flatMap(({ step }) =>
+      'codes' in step ? [step as Admitted] : [],
+    )
+    this.#writer.rollBack(admitted)
+  }
+
+  #setHealth(health: StoreHealth): void {
+    const was = JSON.stringify(this.#health)
+    this.#health = health
+    if (JSON.stringify(health) !== was) this.tell({ kind: 'health', health })
+  }
+
+  #refusal(health: StoreHealth & { state: 'degraded' }): FabricError {
+    return new FabricError(health.code, health.message)
+  }
+
+  #injectFault(): void {
+    const { faults } = this.#settings
+    if (faults === null) return
+    const delayMs = Atomics.load(faults, 1)
+    if (delayMs > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, delayMs)
+    const code = Atomics.load(faults, 0)
+    if (code !== 0) throw Object.assign(new Error(`injected errno ${code}`), { code })
+  }
+
+  #report(): void {
+    if (this.#answers.length === 0) return
+    this.tell({
+      kind: 'done',
+      answers: this.#answers,
+      ranges: this.#writer.ranges(),
+      size: this.#writer.size,
+    })
+    this.#answers = []
+  }
+
+  #close(): void {
+    const failure: Failure =
+      this.#health.state === 'ok'
+        ? { code: 'FABRIC_INTERNAL', message: 'the store was closed' }
+        : this.#health
+    for (const { id, isAnswered } of this.#pending)
+      if (!isAnswered) this.#answers.push({ id, failure })
+    this.#pending = []
+    this.#answers.push({ id: this.#closing!, value: null })
+    this.#report()
+    this.onClosed()
+  }
+}
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof FabricError) return { code: error.code, message: error.message }
+  return { code: 'FABRIC_INTERNAL', message: (error as Error).stack ?? String(error) }
+}
+
+function bytesOf(write: Write): number {
+  if (write.kind === 'append') {
+    const { tokens, ids, payloads, count } = write.items
+    return tokens.byteLength + ids.byteLength + (payloads?.byteLength ?? 0) + 64 * count
+  }
+  return write.kind === 'settle' ? write.records.byteLength + 64 * write.jobs.length : 256
+}

@@ -1,0 +1,29 @@
+// The writing thread: opens the file, tells what is in it, then commits what it is sent.
+import { parentPort, workerData } from 'node:worker_threads'
+import { openEnvironment } from './environment.js'
+import type { FromWriter, Request, StoreSettings, Write } from './messages.js'
+import { failureOf, WriteLoop } from './write-loop.js'
+import { Writer } from './writer.js'
+
+const port = parentPort!
+const settings = workerData as StoreSettings
+const tell = (message: FromWriter) => port.postMessage(message)
+
+try {
+  const found: string[] = []
+  const environment = openEnvironment(settings.dataDir, { onProblem: (text) => found.push(text) })
+  let isOpen = false
+  const writer = new Writer(environment, settings, (problem) => {
+    if (isOpen) tell({ kind: 'problem', problem })
+    else found.push(problem.message)
+  })
+  isOpen = true
+  const loop = new WriteLoop(environment, settings, writer, tell, () => {
+    environment.root.close().finally(() => port.close())
+  })
+  port.on('message', (request: Request<Write>) => loop.take(request))
+  tell({ kind: 'opened', recovery: writer.recovery(found), size: writer.size })
+} catch (error) {
+  tell({ kind: 'refused', failure: failureOf(error) })
+  port.close()
+}

@@ -1,0 +1,20 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { openStore, type StoreOptions } from '../../../src/storage/open.ts'
+import type { Store } from '../../../src/storage/store.ts'
+
+/** A folder that goes with the test. */
+export function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'fabric-store-'))
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+/** A store that is closed with the test, unless the test closed it. */
+export async function store(dataDir: string, options: StoreOptions = {}): Promise<Store> {
+  const opened = await openStore(dataDir, options)
+  onTestFinished(() => opened.close().catch(() => {}))
+  return opened
+}
