@@ -20,6 +20,10 @@ const CASES = [
   ['packages/consumer/src', "import '@fabric/broker'", false],
   ['packages/consumer/src', "import '@fabric/protocol'", true],
   ['packages/client/src', "import '@fabric/shm-ring'", false],
+  ['packages/client/src', "import '@fabric/simulator'", true],
+  ['packages/simulator/src', "import '@fabric/broker'", false],
+  ['packages/simulator/src', "import '@fabric/core'", true],
+  ['packages/simulator/src', 'export const clock = Date.now()', false],
   ['packages/protocol/src', "import '@fabric/broker'", false],
   ['packages/shm-ring/src', "import '@fabric/protocol'", false],
 ]

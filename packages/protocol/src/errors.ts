@@ -183,6 +183,11 @@ const kinds = {
     status: 400,
     meaning: 'An output file cannot be written, or is at the same time a file that is read.',
   },
+  FABRIC_SCENARIO: {
+    status: 400,
+    meaning:
+      'A scenario of `fabric simulate`, or a trace that it names, cannot be read or holds something unknown or impossible; `field` is its path.',
+  },
   FABRIC_USAGE: {
     status: 400,
     meaning: 'A command was called with an argument it does not know or cannot use.',

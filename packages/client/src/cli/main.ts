@@ -6,6 +6,7 @@ import { Signals } from './interrupt.js'
 import { apiKeyOption, brokerOption, EXIT, inputOptions, type RunOptions } from './options.js'
 import { type ResultsFlags, resultsCommand } from './results.js'
 import { runCommand } from './run.js'
+import { type SimulateFlags, simulateCommand } from './simulate.js'
 import { statusCommand } from './status.js'
 import { submitCommand } from './submit.js'
 
@@ -81,6 +82,18 @@ function otherPrograms(program: Command): void {
   })
 }
 
+function simulateProgram(program: Command): void {
+  program
+    .command('simulate')
+    .argument('<scenario>', "JSON file of a scenario, '-' for standard input")
+    .description('run the broker’s core on a scenario, on a virtual clock')
+    .option('--summary', 'only the last line')
+    .option('--as-published', 'every rule as the published design has it')
+    .action(async (scenario: string, flags: SimulateFlags) => {
+      exitCode = await simulateCommand(scenario, flags)
+    })
+}
+
 /** The exit code of what was thrown, said on stderr unless commander has said it. */
 function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.completed : EXIT.usage
@@ -102,6 +115,7 @@ const program = new Command('fabric')
   })
 runProgram(program)
 otherPrograms(program)
+simulateProgram(program)
 
 try {
   await program.parseAsync()

@@ -1,0 +1,219 @@
+// Where events meet the core and its effects are told: lines, tally, and whom they concern. It owns
+// the clock and the lives of the broker; nothing else calls `core.step`.
+import type { Core, CoreCounts, CoreEvent, DispatchEffect, Effect } from '@fabric/core'
+import type { SimulatedBatch } from './batch.js'
+import type { SimulatedConsumer } from './consumer.js'
+import { Life } from './life.js'
+import { contractOf, type Line, type LineBody } from './lines.js'
+import { toRatio } from './report/ratios.js'
+import { Tally } from './report/tally.js'
+import type { Rules } from './scenario/config.js'
+
+const NS_PER_US = 1000
+
+/** Who looks on; nothing that it does changes the run. */
+export interface Observer {
+  dispatched(batch: SimulatedBatch, consumer: SimulatedConsumer, nowNs: number): void
+  /** The consumer worked on the batch; `done` is false when it was stopped or killed over it. */
+  worked(name: string, batch: SimulatedBatch, fromNs: number, toNs: number, done: boolean): void
+  /** After an instant; counts cost time, so they are made when asked for. */
+  instant(nowNs: number, counts: () => CoreCounts): void
+}
+
+export interface ShellOptions {
+  readonly onLine?: (line: Line) => void
+  readonly observer?: Observer
+}
+
+/** What effects do to the consumers. */
+export interface Fleet {
+  dispatched(consumer: SimulatedConsumer, batch: SimulatedBatch): void
+  /** The core holds it for dead and has closed its connection. */
+  closed(consumer: SimulatedConsumer): void
+}
+
+type Handlers = {
+  readonly [T in Effect['type']]?: (effect: Extract<Effect, { type: T }>) => void
+}
+
+export class Shell {
+  nowNs = 0
+  readonly tally = new Tally()
+  life: Life
+  /** Items that kill who takes them: job number and id. */
+  readonly poison = new Set<string>()
+  /** Lines, scripts or poison speak of items by name. */
+  needsNames: boolean
+  /** Something has left the queue since a held stream was last asked. */
+  roomMade = false
+  fleet: Fleet | null = null
+  /** The batch whose results the running step brings: what `late` speaks of. */
+  reporting: SimulatedBatch | null = null
+  #lives = 1
+  #batches = 0
+
+  constructor(
+    private readonly rules: Rules,
+    readonly options: ShellOptions,
+  ) {
+    this.life = new Life(rules, this.#lives, 0)
+    this.needsNames = options.onLine !== undefined
+  }
+
+  get core(): Core {
+    return this.life.core
+  }
+
+  /** The broker begins a new life; answers how many items are gone with the old one. */
+  restart(): number {
+    const { waiting, leased, cleanup } = this.core.counts()
+    this.tally.addCleanup(cleanup)
+    this.life = new Life(this.rules, ++this.#lives, this.#batches)
+    return waiting.items + leased
+  }
+
+  step(event: CoreEvent): readonly Effect[] {
+    const effects = this.life.step(event, this.nowNs)
+    for (const effect of effects) this.#carryOut(effect)
+    return effects
+  }
+
+  say(line: LineBody): void {
+    const { onLine } = this.options
+    if (onLine === undefined) return
+    const { type, ...rest } = line
+    onLine({ type, atUs: Math.floor(this.nowNs / NS_PER_US), ...rest } as Line)
+  }
+
+  #carryOut(effect: Effect): void {
+    const handler = this.#handlers[effect.type] as ((effect: Effect) => void) | undefined
+    handler?.(effect)
+  }
+
+  /** What no line speaks of and nobody here waits for is left out. */
+  readonly #handlers: Handlers = {
+    gate: ({ reason, heldNs }) => {
+      this.tally.openGate(reason, heldNs)
+      this.say({ type: 'gate', reason })
+    },
+    activate: ({ model, paddedLength }) => this.say({ type: 'activate', model, paddedLength }),
+    registered: ({ consumer }) => {
+      const { name, data } = this.#consumer(consumer)
+      this.say({ type: 'register', consumer: name, contract: contractOf(data) })
+    },
+    registerRefused: ({ consumer, code }) => {
+      this.say({ type: 'refuse', consumer: this.#consumer(consumer).name, code })
+    },
+    dispatch: (effect) => this.#dispatched(effect),
+    settle: (effect) => this.#settled(effect),
+    late: (effect) => this.#late(effect),
+    dead: (effect) => {
+      const consumer = this.#consumer(effect.consumer)
+      this.say({ type: 'dead', consumer: consumer.name, cause: effect.cause })
+      this.fleet!.closed(consumer)
+    },
+    reclaim: (effect) => this.#reclaimed(effect),
+    cleanup: ({ model, state }) => this.say({ type: 'cleanup', model, state }),
+  }
+
+  #consumer(number: number): SimulatedConsumer {
+    return this.life.consumers.get(number)!
+  }
+
+  #line(coreBatch: number): number {
+    return coreBatch + this.life.batchesBefore
+  }
+
+  #dispatched(effect: DispatchEffect): void {
+    const consumer = this.#consumer(effect.consumer)
+    const batch = this.#batchOf(effect)
+    this.#batches = batch.number
+    this.roomMade = true
+    this.tally.dispatch(batch, consumer, this.nowNs)
+    this.options.observer?.dispatched(batch, consumer, this.nowNs)
+    if (this.options.onLine !== undefined) this.#sayDispatch(effect, batch, consumer)
+    this.fleet!.dispatched(consumer, batch)
+  }
+
+  #batchOf(effect: DispatchEffect): SimulatedBatch {
+    const { batch, consumer, model, size, paddedLength, actualTokens, budgetTokens } = effect
+    const { fill, closedBy, normal, cleanup, items } = effect
+    const names = this.needsNames ? this.life.namesOf(items) : null
+    let acceptedAtNsSum = 0
+    for (const slot of items) acceptedAtNsSum += this.core.items.acceptedAt(slot)
+    return {
+      coreNumber: batch,
+      number: this.#line(batch),
+      brokerLife: this.life.brokerLife,
+      consumerNumber: consumer,
+      model,
+      size,
+      paddedLength,
+      actualTokens,
+      budgetTokens,
+      fill,
+      closedBy,
+      normal,
+      cleanup,
+      names,
+      isPoison: this.#isPoison(items, names),
+      acceptedAtNsSum,
+      nth: 0,
+    }
+  }
+
+  #isPoison(slots: Int32Array, names: readonly string[] | null): boolean {
+    if (this.poison.size === 0 || names === null) return false
+    return names.some((name, i) => this.poison.has(`${this.core.items.job(slots[i])}/${name}`))
+  }
+
+  #sayDispatch(effect: DispatchEffect, batch: SimulatedBatch, consumer: SimulatedConsumer): void {
+    this.say({
+      type: 'dispatch',
+      batch: batch.number,
+      consumer: consumer.name,
+      model: effect.model,
+      items: batch.names ?? [],
+      paddedLength: effect.paddedLength,
+      actualTokens: effect.actualTokens,
+      budgetTokens: effect.budgetTokens,
+      fill: toRatio(effect.fill),
+      closedBy: effect.closedBy,
+      source: effect.source,
+      sources: { ...effect.sources },
+      cleanup: effect.cleanup,
+      normal: effect.normal,
+      attempts: effect.attempt,
+      group: null,
+    })
+  }
+
+  #settled(effect: Extract<Effect, { type: 'settle' }>): void {
+    const { batch, consumer, items, status } = effect
+    this.roomMade = true
+    this.tally.settle(status, this.nowNs)
+    if (this.options.onLine === undefined) return
+    this.say({
+      type: 'settle',
+      batch: batch === null ? null : this.#line(batch),
+      consumer: consumer === null ? null : this.#consumer(consumer).name,
+      results: this.life.namesOf(items).map((name, i) => [name, status[i]] as const),
+    })
+  }
+
+  #late(effect: Extract<Effect, { type: 'late' }>): void {
+    const names = this.reporting?.names
+    if (names === null || names === undefined) return
+    for (const place of effect.index) this.say({ type: 'late', item: names[place] })
+  }
+
+  #reclaimed(effect: Extract<Effect, { type: 'reclaim' }>): void {
+    if (this.options.onLine === undefined) return
+    this.say({
+      type: 'reclaim',
+      consumer: this.#consumer(effect.consumer).name,
+      batches: effect.batches.map((batch) => this.#line(batch)),
+      items: this.life.namesOf(effect.slots),
+    })
+  }
+}
