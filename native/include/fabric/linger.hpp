@@ -11,7 +11,7 @@ namespace fabric {
 
 class Linger {
  public:
-  static constexpr std::int64_t kMomentNs = 20'000;
+  static constexpr std::int64_t kMomentNs = 50'000;
   static constexpr std::uint32_t kSkippedMax = 63;
 
   // Asked each time that nothing is there; if true, one of the two below must follow.

@@ -37,7 +37,7 @@ export class RingReader {
 
   /**
    * The next committed record, or null: none now, and the next commit will wake onReadable(). In the
-   * middle of a stream it looks on for up to 20 us before it says null, which spares both sides a
+   * middle of a stream it looks on for up to 50 us before it says null, which spares both sides a
    * wake-up; where that finds nothing it is done ever more rarely, once in 64 calls in the end.
    */
   next(): RingRecord | null {
