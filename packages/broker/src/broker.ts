@@ -19,6 +19,7 @@ import { DEFAULT_JOB, type Job, JobTable } from './jobs.js'
 import { makeLogger } from './log.js'
 import { makeRegistry } from './metrics/metrics.js'
 import { ResultStore } from './results/store.js'
+import { Admission } from './server/admission.js'
 import { defaultSocketPath } from './server/socket-path.js'
 import { UnixListener } from './server/unix-listener.js'
 import { type BrokerState, makeState } from './state.js'
@@ -86,6 +87,7 @@ class Broker implements RunningBroker {
   readonly #rings: RingBudget
   readonly #story: Story
   readonly #connections = new Set<Connection>()
+  readonly #admission: Admission
   readonly #closing = new AbortController()
   readonly #host: ConnectionHost
   #listener: UnixListener | null = null
@@ -103,6 +105,9 @@ class Broker implements RunningBroker {
     warmUp(this.#coreConfig())
     this.#story = new Story(log)
     this.#rings = new RingBudget(config)
+    this.#admission = new Admission(config, (uid) =>
+      log.warn({ uid, code: 'FABRIC_CONSUMER_LIMIT' }, 'a crowd connects and does not say hello'),
+    )
     this.#jobs = new JobTable(new ResultStore(config.maxKeptResultBytes), config.maxJobs)
     this.#engine = new Engine({
       core: new Core(this.#coreConfig()),
@@ -213,7 +218,9 @@ class Broker implements RunningBroker {
 
   #accept(socket: Socket): void {
     const connection = new Connection(socket, this.#host, this.helloDeadlineMs)
-    if (!connection.closed) this.#connections.add(connection)
+    if (connection.closed) return
+    this.#connections.add(connection)
+    this.#admission.enter(connection)
   }
 
   #makeHost(): ConnectionHost {
@@ -225,7 +232,11 @@ class Broker implements RunningBroker {
       leaseTimeoutMs: config.leaseTimeoutMs,
       roundTo: config.roundTo,
       log: this.log,
-      admit: (credentials) => this.#admit(credentials),
+      admit: (credentials) => {
+        this.#admission.check(credentials)
+        this.#refuseWhileDraining()
+      },
+      introduced: (connection) => this.#admission.register(connection),
       uniqueName: (wanted) => this.#uniqueName(wanted),
       register: (connection, info) => engine().register(connection, info),
       ready: (consumer, warnings) => engine().ready(consumer, warnings),
@@ -236,17 +247,6 @@ class Broker implements RunningBroker {
       room: (consumer, hasRoom) => engine().room(consumer, hasRoom),
       gone: (connection, consumer, cause) => this.#gone(connection, consumer, cause),
     }
-  }
-
-  #admit({ uid, gid }: { readonly uid: number; readonly gid: number }): void {
-    const { allowUids, allowGids, maxConsumers } = this.config
-    const allowed =
-      uid === 0 || uid === process.getuid?.() || allowUids.includes(uid) || allowGids.includes(gid)
-    if (!allowed)
-      throw new FabricError('FABRIC_FORBIDDEN', `user ${uid} (group ${gid}) is not allowed`)
-    this.#refuseWhileDraining()
-    if (this.#connections.size >= maxConsumers)
-      throw new FabricError('FABRIC_CONSUMER_LIMIT', `${maxConsumers} consumers are connected`)
   }
 
   #uniqueName(wanted: string): string {
@@ -260,6 +260,7 @@ class Broker implements RunningBroker {
 
   #gone(connection: Connection, consumer: number | null, cause: DeathCause): void {
     this.#connections.delete(connection)
+    this.#admission.leave(connection)
     if (consumer === null) return
     this.#stats.addRing(connection.channel.ring())
     this.#engine.disconnect(consumer, cause)

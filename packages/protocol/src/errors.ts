@@ -89,7 +89,11 @@ const kinds = {
     status: 429,
     meaning: 'A model has consumers of 64 different contracts already.',
   },
-  FABRIC_CONSUMER_LIMIT: { status: 429, meaning: 'maxConsumers are connected.' },
+  FABRIC_CONSUMER_LIMIT: {
+    status: 429,
+    meaning:
+      'maxConsumers, or maxConsumersPerUid of its user, are connected; or too many connections have not said hello.',
+  },
   FABRIC_CONSUMER_DRAINED: {
     status: 409,
     meaning:

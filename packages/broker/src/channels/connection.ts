@@ -52,8 +52,10 @@ export interface ConnectionHost {
   readonly leaseTimeoutMs: number
   readonly roundTo: number
   readonly log: Logger
-  /** @throws FabricError FABRIC_FORBIDDEN, FABRIC_DRAINING, FABRIC_CONSUMER_LIMIT */
+  /** @throws FabricError FABRIC_FORBIDDEN, FABRIC_DRAINING */
   admit(credentials: { readonly uid: number; readonly gid: number }): void
+  /** It has said hello; called before anything is made for it. @throws FabricError FABRIC_CONSUMER_LIMIT */
+  introduced(connection: Connection): void
   uniqueName(wanted: string): string
   /** @throws FabricError when the core refuses the contract. */
   register(connection: Connection, info: ConsumerInfo): Registration
@@ -124,6 +126,11 @@ export class Connection {
     })
   }
 
+  /** -1 when it was closed before it could be asked. */
+  get uid(): number {
+    return this.#credentials?.uid ?? -1
+  }
+
   get closed(): boolean {
     return this.#closed
   }
@@ -184,13 +191,14 @@ export class Connection {
       throw new FabricError('FABRIC_PROTOCOL', 'the first frame is not hello', { field: 'type' })
     const hello = decodeHello(frame.body)
     const contract = this.#contract(hello)
+    this.host.introduced(this)
     const transport = this.host.rings.open(contract, hello.transport, hello.ringAbi)
     this.#ring = transport.ring
     const info = {
       name: this.host.uniqueName(hello.name),
       contract,
       pid: this.#credentials?.pid ?? 0,
-      uid: this.#credentials?.uid ?? -1,
+      uid: this.uid,
       host: hello.host,
       transportReason: transport.reason,
     }

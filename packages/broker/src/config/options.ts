@@ -109,6 +109,14 @@ export const OPTIONS = {
     max: 10_000,
     fallback: 256,
   }),
+  maxConsumersPerUid: integer({
+    group: RING,
+    about:
+      'Consumers of one user that may be connected, so that none takes all places of the others.',
+    min: 1,
+    max: 10_000,
+    fallback: 128,
+  }),
   allowUids: integers({
     group: RING,
     about: 'Users that may connect beside the broker’s own and root.',
