@@ -65,7 +65,7 @@ const scriptOf = (name: string) =>
   )
 
 class ThreadedStore implements Store {
-  recovery: Recovery = { jobs: [], lastSequence: 0, problems: [] }
+  recovery: Recovery = { jobs: [], lastSequence: 0, lastJob: -1, problems: [] }
   health: StoreHealth = { state: 'ok' }
   onHealth: ((health: StoreHealth) => void) | null = null
   onProblem: ((problem: StoreProblem) => void) | null = null

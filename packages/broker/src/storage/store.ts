@@ -31,6 +31,8 @@ export interface StoredJob {
   readonly number: number
   readonly id: string
   readonly model: number | null
+  /** S20a. */
+  readonly weight: number
   readonly createdAtMs: number // Unix time
   readonly state: 'open' | 'flushed' | 'ended'
   readonly paused: boolean
@@ -57,6 +59,8 @@ export interface Recovery {
   readonly jobs: readonly RecoveredJob[]
   /** Greater than the sequence of every item ever accepted durably. */
   readonly lastSequence: number
+  /** No job ever had a greater number, deleted ones included; -1 in a new store. */
+  readonly lastJob: number
   /** What could not be read and was set aside, in words for the operator. */
   readonly problems: readonly string[]
 }

@@ -20,6 +20,7 @@ import {
   jobKey,
   META_FORMAT,
   META_HASH_KEY,
+  META_LAST_JOB,
   META_SEQUENCE,
 } from './layout.js'
 import type { AppendWrite, ResultRange, StoreSettings, StoreSize, Write } from './messages.js'
@@ -45,6 +46,7 @@ export class Writer {
   readonly #removal: JobRemoval
   readonly #readResults: ReadResults
   #lastSequence = 0
+  #lastJob = -1
   #ranges = new Map<number, ResultRange>()
   /** Told only when the transaction that set something aside has been committed. */
   #problems: StoreProblem[] = []
@@ -75,7 +77,7 @@ export class Writer {
   recovery(problems: readonly string[]): Recovery {
     const jobs: RecoveredJob[] = []
     for (const job of this.#jobs.values()) jobs.push(recovered(job, this.#counters.job(job.number)))
-    return { jobs, lastSequence: this.#lastSequence, problems }
+    return { jobs, lastSequence: this.#lastSequence, lastJob: this.#lastJob, problems }
   }
 
   get size(): StoreSize {
@@ -205,6 +207,14 @@ export class Writer {
     this.environment.tables.jobs.put(jobKey(job.number), encodeJob(job))
     this.#jobs.set(job.number, job)
     this.#counters.change(job.number)
+    if (job.number > this.#lastJob) this.#writeLastJob(job.number)
+  }
+
+  #writeLastJob(number: number): void {
+    this.#lastJob = number
+    const bytes = Buffer.alloc(8)
+    bytes.writeDoubleLE(number)
+    this.environment.tables.meta.put(META_LAST_JOB, bytes)
   }
 
   /** The row becomes a tombstone at once; what belongs to the job goes piece by piece. */
@@ -252,6 +262,7 @@ export class Writer {
     this.#removal.clear()
     this.#readResults.clear()
     this.#lastSequence = tables.meta.getBinary(META_SEQUENCE)?.readDoubleLE(0) ?? 0
+    this.#lastJob = tables.meta.getBinary(META_LAST_JOB)?.readDoubleLE(0) ?? -1
     const recount = new Set<number>()
     this.#counters.load(tables.counters, (key) => recount.add(key.readUInt32BE(0)))
     for (const { key, value } of tables.jobs.getRange({})) {
