@@ -35,7 +35,7 @@ const NO_LIMIT: Readonly<Record<string, number>> = {
   maxUnreadResultBytes: Number.MAX_SAFE_INTEGER,
 }
 
-/** Keys that are not in the table of rules, and what the simulator can do with them. */
+/** Keys that the simulator looks at itself. */
 const OTHERS: Readonly<Record<string, (value: unknown) => void>> = {
   mode: (value) => {
     if (value === 'disk') refuse('config.mode', 'the simulator has no disk tier yet; use memory')
@@ -62,7 +62,7 @@ export function rulesOf(
 ): Rules {
   for (const [key, value] of Object.entries(given)) check(key, value)
   const published = options.asPublished === true || given.asPublished === true
-  const rules: Record<string, unknown> = { hashSeed: 1, lengthsOnly: true }
+  const rules: Record<string, unknown> = { mode: 'memory', hashSeed: 1, lengthsOnly: true }
   for (const name of Object.keys(RULES) as RuleName[]) {
     const { fallback, published: plain } = RULES[name]
     const usual = published && plain !== undefined ? plain : (NO_LIMIT[name] ?? fallback)
@@ -73,12 +73,13 @@ export function rulesOf(
 
 function check(key: string, value: unknown): void {
   const field = `config.${key}`
-  if (Object.hasOwn(RULES, key)) {
+  if (Object.hasOwn(OTHERS, key)) OTHERS[key](value)
+  else if (Object.hasOwn(RULES, key)) {
     const { check, expects } = RULES[key]
-    if (check(value) === undefined)
+    if (check(value) === undefined) {
       refuse(field, `is ${JSON.stringify(value)}, expected ${expects}`)
-  } else if (Object.hasOwn(OTHERS, key)) OTHERS[key](value)
-  else if (BROKER_ONLY_KEYS.includes(key)) {
+    }
+  } else if (BROKER_ONLY_KEYS.includes(key)) {
     refuse(field, 'is an option of the broker’s process; the simulator runs only its core')
   } else refuse(field, 'unknown key')
 }
