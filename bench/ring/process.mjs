@@ -1,6 +1,8 @@
 // One side of one contestant, in a process of its own: `process.mjs PEER ROLE ENDPOINT OPTIONS`.
 // Ordered about by the comparison over Node's IPC; idle in between, it costs no CPU.
 
+import { warmSource } from './source.mjs'
+
 const [peerName, role, endpointText, optionsText] = process.argv.slice(2)
 const peer = await import(`./peers/${peerName}.mjs`)
 const endpoint = JSON.parse(endpointText)
@@ -17,6 +19,7 @@ const roles = {
       receive: ({ size, count }) => receive(writer, size, count),
       async send({ size, count }) {
         await writer.prepare?.(size)
+        warmSource()
         const startNs = process.hrtime.bigint()
         await writer.send(size, count)
         tell({ type: 'sent', startNs: String(startNs) })
