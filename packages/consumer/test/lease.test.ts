@@ -1,6 +1,8 @@
 // Renewals of a process whose handler blocks, and what a broker sees when such a process dies.
 import { fileURLToPath } from 'node:url'
+import { encodeError } from '@fabric/protocol'
 import { expect, onTestFinished, test } from 'vitest'
+import { lossOf } from '../src/connection/loss.js'
 import { Process } from './support/process.js'
 import { json, StubBroker } from './support/stub-broker.js'
 
@@ -61,4 +63,42 @@ test('lease: a process that is killed is seen by its connection at once', async 
   await next.said('blocked in batch 2')
   next.write('\n')
   await second.outcomes(2, 1)
+})
+
+const EXPIRED = {
+  code: 'FABRIC_LEASE_EXPIRED',
+  message: 'no renewal within leaseTimeoutMs',
+} as const
+
+test.each(['ring', 'socket'] as const)(
+  'lease: a process stopped past its lease says so when it goes on, and registers anew (%s)',
+  async (transport) => {
+    const broker = await StubBroker.start({ transport, renewEveryMs: 5 })
+    onTestFinished(() => broker.dispose())
+    const consumer = new Process(SCRIPT, [broker.address])
+    const first = await broker.registered()
+    await first.until(() => first.renewals >= 3)
+    consumer.kill('SIGSTOP')
+    first.sendFrame(encodeError(EXPIRED))
+    first.close()
+    consumer.kill('SIGCONT')
+    await consumer.said('disconnected: FABRIC_LEASE_EXPIRED')
+    const second = await broker.registered(1)
+    second.send({ batch: 1, items: ONE })
+    await consumer.said('blocked in batch 1')
+    consumer.write('\n')
+    await second.outcomes(1, 1)
+  },
+)
+
+test('lease: a loss without a word is the lease’s when nothing was renewed for that long', () => {
+  expect(lossOf('write EPIPE', 29_999, 30_000)).toEqual({
+    code: 'FABRIC_CONNECTION_LOST',
+    message: 'write EPIPE',
+  })
+  expect(lossOf('write EPIPE', 30_000, 30_000)).toEqual({
+    code: 'FABRIC_LEASE_EXPIRED',
+    message:
+      'nothing was renewed for 30000 ms, over the lease of 30000 ms: this process did not run (write EPIPE)',
+  })
 })

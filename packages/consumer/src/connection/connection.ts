@@ -14,6 +14,7 @@ import {
 } from '@fabric/protocol'
 import { Backoff } from './backoff.js'
 import { type Dialled, dial } from './dial.js'
+import { lossOf } from './loss.js'
 import type { Command, ConnectionOptions, Report } from './messages.js'
 
 /** After the goodbye the broker closes; one that does not is left. */
@@ -25,6 +26,7 @@ const PASSING: ReadonlySet<string> = new Set([
   'FABRIC_CONNECTION_LOST',
   'FABRIC_CONSUMER_LIMIT',
   'FABRIC_DRAINING',
+  'FABRIC_LEASE_EXPIRED',
   'FABRIC_LEASE_UNKNOWN',
   'FABRIC_BATCH_MALFORMED',
 ])
@@ -35,6 +37,7 @@ interface Live extends Dialled {
   readonly epoch: number
   readonly since: number
   readonly renewals: NodeJS.Timeout
+  renewedAt: number
   /** Why it ends, when one side said so before it closed. */
   reason: ErrorBody | null
 }
@@ -93,12 +96,12 @@ export class Connection {
   #begin(dialled: Dialled): void {
     const { socket, welcome, descriptors } = dialled
     this.#epoch += 1
-    const renewals = setInterval(
-      () => socket.write(encodeFrame(FrameType.renew)),
-      welcome.renewEveryMs,
-    )
+    // Not from the timer itself: a process that was stopped first reads what came meanwhile, which may
+    // be that its lease has ended; a write would only find the socket closed.
+    const renewals = setInterval(() => setImmediate(() => this.#renew(live)), welcome.renewEveryMs)
     const since = performance.now()
-    const live: Live = { ...dialled, epoch: this.#epoch, since, renewals, reason: null }
+    const epoch = this.#epoch
+    const live: Live = { ...dialled, epoch, since, renewals, renewedAt: since, reason: null }
     this.#live = live
     const late = this.#unsent.splice(0)
     const current = late.filter(({ brokerLife }) => brokerLife === welcome.brokerLife)
@@ -107,7 +110,7 @@ export class Connection {
     if (this.#isDraining) socket.write(encodeFrame(FrameType.drain))
     for (const results of current) this.#sendResults(results)
     socket.on('error', (error) => {
-      live.reason ??= { code: 'FABRIC_CONNECTION_LOST', message: error.message }
+      live.reason ??= this.#lossOf(live, error.message)
     })
     socket.on('close', () => this.#ended(live))
     socket.on('data', (chunk) => {
@@ -116,6 +119,16 @@ export class Connection {
     })
     this.#readFrames(live)
     socket.resume()
+  }
+
+  #renew(live: Live): void {
+    if (this.#live !== live || live.reason !== null || !live.socket.writable) return
+    live.renewedAt = performance.now()
+    live.socket.write(encodeFrame(FrameType.renew))
+  }
+
+  #lossOf({ renewedAt, welcome }: Live, message: string): ErrorBody {
+    return lossOf(message, performance.now() - renewedAt, welcome.leaseTimeoutMs)
   }
 
   #readFrames(live: Live): void {
@@ -175,11 +188,7 @@ export class Connection {
     }
     this.#backoff.ended(performance.now() - live.since)
     this.#disconnectedSince = performance.now()
-    const lost = {
-      code: 'FABRIC_CONNECTION_LOST',
-      message: 'the broker closed the connection',
-    } as const
-    const error = live.reason ?? lost
+    const error = live.reason ?? this.#lossOf(live, 'the broker closed the connection')
     this.#report({ type: 'disconnected', epoch: live.epoch, error })
     this.#tryAgain(FabricError.fromBody(error))
   }

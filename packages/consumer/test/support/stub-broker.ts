@@ -25,6 +25,7 @@ import { Changes } from './changes.js'
 export interface StubOptions {
   readonly transport?: 'ring' | 'socket'
   readonly renewEveryMs?: number
+  readonly leaseTimeoutMs?: number
   readonly brokerLife?: bigint
   /** Answers every hello with this error. */
   readonly refusal?: ErrorBody
@@ -185,7 +186,8 @@ export class StubConnection {
   }
 
   #welcome(hello: Hello): void {
-    const { refusal, transport, renewEveryMs, brokerLife, maxInFlight } = this.#broker.options
+    const { refusal, transport, renewEveryMs, leaseTimeoutMs, brokerLife, maxInFlight } =
+      this.#broker.options
     if (refusal !== undefined) {
       this.#broker.refused += 1
       this.endWith(encodeError(refusal))
@@ -197,7 +199,7 @@ export class StubConnection {
       protocol: 1,
       name: hello.name,
       brokerLife: (brokerLife ?? 1n).toString(16).padStart(16, '0'),
-      leaseTimeoutMs: 30_000,
+      leaseTimeoutMs: leaseTimeoutMs ?? 30_000,
       renewEveryMs: renewEveryMs ?? NO_RENEWALS_MS,
       layout: hello.contract.layout ?? 'padded',
       roundTo: 8,
