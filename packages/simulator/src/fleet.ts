@@ -1,8 +1,8 @@
 // The simulated consumers: they register, take, work, report, fall silent, die and come again.
-import type { Contract } from '@fabric/core'
 import { type Agenda, COMPLETION, DEATH, LISTED } from './agenda.js'
 import type { SimulatedBatch } from './batch.js'
 import { SimulatedConsumer } from './consumer.js'
+import { contractFor } from './contract.js'
 import type { ConsumerData } from './scenario/schema.js'
 import type { Fleet, Shell } from './shell.js'
 
@@ -48,17 +48,8 @@ export class Consumers implements Fleet {
       this.die(before)
       if (before.respawn !== null) before.respawn.cancelled = true
     }
-    const { batchSize, tokens, inputLength, model } = data
-    const contract: Contract = {
-      batchSize,
-      tokens,
-      inputLength,
-      model,
-      layout: data.layout ?? 'padded',
-      roundTo: data.roundTo ?? this.roundTo,
-      maxInFlight: data.maxInFlight ?? 1,
-    }
-    const times = this.shell.tally.times(model)
+    const contract = contractFor(data, this.roundTo)
+    const times = this.shell.tally.times(contract.model)
     const consumer = new SimulatedConsumer(data, contract, times, before)
     this.byName.set(data.name, consumer)
     consumer.state = 'running'

@@ -1,4 +1,6 @@
 // The public face of the package: scenarios, and the broker's core run on them on a virtual clock.
+export { type Comparison, compare, OURS } from './compare/compare.js'
+export type { Figures } from './compare/figures.js'
 export type { Line } from './lines.js'
 export type { Percentiles } from './report/ratios.js'
 export type { ConsumerSummary, Summary } from './report/summary.js'

@@ -7,6 +7,7 @@ import { Agenda, DEATH, LISTED } from './agenda.js'
 import { Arrivals } from './arrivals.js'
 import type { SimulatedConsumer } from './consumer.js'
 import { Consumers } from './fleet.js'
+import type { IdleTime } from './idle-time.js'
 import { type Summary, summaryOf } from './report/summary.js'
 import type { Tally } from './report/tally.js'
 import type { Scenario } from './scenario/read.js'
@@ -47,6 +48,10 @@ export class Simulation {
   get tally(): Tally {
     return this.#shell.tally
   }
+
+  /** Of every consumer, in the order in which they first came. */
+  readonly idleTimes = (): IdleTime[] =>
+    [...this.#consumers.byName.values()].map(({ time }) => time)
 
   /** One instant; false when nothing more can happen. */
   advance(): boolean {

@@ -89,6 +89,8 @@ function simulateProgram(program: Command): void {
     .description('run the broker’s core on a scenario, on a virtual clock')
     .option('--summary', 'only the last line')
     .option('--as-published', 'every rule as the published design has it')
+    .option('--compare', 'the same workload under other rules, side by side')
+    .option('--json', 'the comparison as JSON')
     .action(async (scenario: string, flags: SimulateFlags) => {
       exitCode = await simulateCommand(scenario, flags)
     })

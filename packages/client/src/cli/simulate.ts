@@ -2,14 +2,21 @@
 import { readScenario, type Scenario, Simulation } from '@fabric/simulator'
 import { LineOutput } from './line-output.js'
 import { EXIT } from './options.js'
+import { printComparison } from './simulate-compare.js'
 
 export interface SimulateFlags {
   readonly summary?: boolean
   readonly asPublished?: boolean
+  readonly compare?: boolean
+  readonly json?: boolean
 }
 
 export async function simulateCommand(file: string, flags: SimulateFlags): Promise<number> {
   const scenario = readScenario(file, { asPublished: flags.asPublished === true })
+  if (flags.compare === true) {
+    await printComparison(scenario, flags.json === true)
+    return EXIT.completed
+  }
   return printRun(scenario, flags)
 }
 
