@@ -7,9 +7,11 @@ import { Command, CommanderError, Option as Flag } from 'commander'
 import { environmentOf, flagOf, OPTION_NAMES, OPTIONS } from '../config/options.js'
 import { configSchema, defaultInWords } from '../config/reference.js'
 import { VERSION } from '../version.js'
+import { type DumpFlags, dump } from './dump.js'
 import { ringStat } from './ring-stat.js'
 import { serve } from './serve.js'
 import { status } from './status.js'
+import { verify } from './verify.js'
 
 function addOptions(command: Command): Command {
   for (const name of OPTION_NAMES) {
@@ -46,6 +48,28 @@ function program(): Command {
     .option('--broker <url>', 'where it listens', 'http://127.0.0.1:7410')
     .option('--json', 'print the rings as JSON')
     .action((flags: { broker: string; json?: boolean }) => ringStat(flags))
+  const dataDir = () =>
+    new Flag('--data-dir <dir>', 'folder of the data (env: FABRIC_DATA_DIR)')
+      .env('FABRIC_DATA_DIR')
+      .makeOptionMandatory()
+  root
+    .command('verify')
+    .description(
+      'check the data of a broker that is stopped; changes nothing; exit code 1 if it is damaged',
+    )
+    .addOption(dataDir())
+    .option('--json', 'print the report as JSON')
+    .action((flags: { dataDir: string; json?: boolean }) => verify(flags))
+  root
+    .command('dump')
+    .description(
+      'print jobs, or unsettled items, or results of a data folder, a JSON object a line',
+    )
+    .addOption(dataDir())
+    .option('--job <id>', 'only of this job')
+    .option('--items', 'items that are not settled')
+    .option('--results', 'results')
+    .action((flags: DumpFlags) => dump(flags))
   root
     .command('config')
     .description('about the configuration file')

@@ -20,7 +20,9 @@ class Packed {
   }
 
   copy<T extends Column>(column: T): T {
-    const View = column.constructor as new (buffer: ArrayBuffer, at: number, length: number) => T
+    // A Buffer is a Uint8Array with a constructor of its own.
+    const Constructor = column instanceof Uint8Array ? Uint8Array : column.constructor
+    const View = Constructor as new (buffer: ArrayBuffer, at: number, length: number) => T
     const copy = new View(this.buffer, this.#at, column.length)
     copy.set(column as never)
     this.#at += align8(column.byteLength)

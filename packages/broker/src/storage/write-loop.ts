@@ -32,6 +32,8 @@ export class WriteLoop {
   #answers: Answer[] = []
   #health: StoreHealth = { state: 'ok' }
   #isScheduled = false
+  #timer: NodeJS.Timeout | null = null
+  #committedAt = 0
   #closing: number | null = null
 
   constructor(
@@ -51,28 +53,30 @@ export class WriteLoop {
     this.#schedule()
   }
 
-  #schedule(delayMs = 0): void {
+  #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    const turn = () => {
+    setImmediate(() => {
       this.#isScheduled = false
       this.#turn()
-    }
-    if (delayMs > 0) setTimeout(turn, delayMs)
-    else setImmediate(turn)
+    })
+  }
+
+  /** A turn at the latest in so long; what comes earlier has its turn earlier. */
+  #scheduleIn(delayMs: number): void {
+    if (this.#timer !== null) return
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      this.#turn()
+    }, delayMs)
   }
 
   #turn(): void {
     this.#admitAll()
-    const isRelaxed = this.#settings.sync === 'relaxed' && this.#closing === null
-    const canWait = isRelaxed && this.#pending.every(({ isAnswered }) => isAnswered)
-    if (
-      canWait &&
-      this.#pending.length > 0 &&
-      this.#sinceCommitMs() < this.#settings.syncIntervalMs
-    ) {
+    const waitMs = this.#nextCommitInMs()
+    if (waitMs > 0) {
       this.#report()
-      this.#schedule(this.#settings.syncIntervalMs - this.#sinceCommitMs())
+      this.#scheduleIn(waitMs)
       return
     }
     const isDegraded = this.#health.state === 'degraded'
@@ -82,12 +86,19 @@ export class WriteLoop {
       this.#close()
       return
     }
-    if (this.#health.state === 'degraded') this.#schedule(this.#settings.probeIntervalMs)
+    if (this.#health.state === 'degraded') this.#scheduleIn(this.#settings.probeIntervalMs)
     else if (this.#pending.length > 0 || this.#writer.hasWork) this.#schedule()
   }
 
-  #committedAt = 0
-  #sinceCommitMs = () => performance.now() - this.#committedAt
+  /** A failing disk is tried at intervals; relaxed, what was answered already waits for company. */
+  #nextCommitInMs(): number {
+    if (this.#closing !== null) return 0
+    const sinceMs = performance.now() - this.#committedAt
+    if (this.#health.state === 'degraded') return this.#settings.probeIntervalMs - sinceMs
+    if (this.#settings.sync === 'always' || this.#pending.length === 0) return 0
+    const isAnswered = this.#pending.every((pending) => pending.isAnswered)
+    return isAnswered ? this.#settings.syncIntervalMs - sinceMs : 0
+  }
 
   /** Looks up what has come and queues it for the transaction. */
   #admitAll(): void {

@@ -55,6 +55,7 @@ export class Writer {
     readonly environment: Environment,
     settings: Pick<StoreSettings, 'maxKeptResultBytes'>,
     readonly onProblem: (problem: StoreProblem) => void,
+    recentIdsMax?: number,
   ) {
     const { tables } = environment
     this.#prepare()
@@ -67,6 +68,7 @@ export class Writer {
           message: `a page of ids is damaged (${table} ${key.toString('hex')}): submissions that repeat an id of it are taken for new`,
           lost: null,
         }),
+      recentIdsMax,
     )
     this.#removal = new JobRemoval(tables)
     this.#readResults = new ReadResults(tables.results, settings.maxKeptResultBytes)

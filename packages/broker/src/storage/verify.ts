@@ -1,0 +1,209 @@
+// The full check of a data file: every block, mark, page of ids and chunk of results is read, and the
+// counts are compared with them. It changes nothing and needs no broker.
+import { BlockMarks } from './block-marks.js'
+import { decodeRow, JOB_FIELDS, type JobCounter, shapeName } from './counters.js'
+import type { Environment } from './environment.js'
+import { decodePage, ENTRY_WORDS, Filter } from './id-run.js'
+import { decodeBlock } from './item-block.js'
+import { decodeJob } from './job-row.js'
+import { diskLength, jobKey, placeOf, readBig, shapeKey, TABLES } from './layout.js'
+import { recountJob } from './recount.js'
+import { decodeChunk } from './result-chunk.js'
+
+/** More of them say nothing more. */
+const PROBLEMS_MAX = 1000
+
+export interface StoreReport {
+  readonly jobs: number
+  readonly deletedJobs: number
+  readonly blocks: number
+  /** Unsettled ones. */
+  readonly items: number
+  readonly ids: number
+  readonly results: number
+  readonly setAside: number
+  readonly problems: readonly string[]
+}
+
+class Check {
+  readonly problems: string[] = []
+  readonly jobs = new Set<number>()
+  readonly deleted = new Set<number>()
+  blocks = 0
+  items = 0
+  ids = 0
+  results = 0
+
+  constructor(readonly tables: Environment['tables']) {}
+
+  problem(text: string): void {
+    if (this.problems.length < PROBLEMS_MAX) this.problems.push(text)
+  }
+
+  readJobs(): void {
+    for (const { key, value } of this.tables.jobs.getRange({})) {
+      const number = key.readUInt32BE(0)
+      const job = decodeJob(value)
+      if (job === 'damaged') this.problem(`job ${number}: its row is damaged`)
+      else if (job === null) this.deleted.add(number)
+      else if (job.number !== number) this.problem(`job ${number}: its row says ${job.number}`)
+      if (job !== null) this.jobs.add(number)
+    }
+  }
+
+  /** Rows of deleted jobs are on their way out; of unknown ones nobody knows. */
+  isKnown(job: number, what: string): boolean {
+    if (!this.jobs.has(job) && !this.deleted.has(job)) this.problem(`${what}: no job ${job}`)
+    return this.jobs.has(job)
+  }
+
+  readBlocks(): void {
+    const { items, marks } = this.tables
+    for (const { key, value } of items.getRange({})) {
+      const { job, model, paddedLength, firstSequence } = placeOf(key)
+      const name = `block of job ${job}, model ${model}, length ${paddedLength}, from ${firstSequence}`
+      if (!this.isKnown(job, name)) continue
+      this.blocks += 1
+      const block = decodeBlock(new Uint8Array(value))
+      if (block === null) {
+        this.problem(`${name}: damaged`)
+        continue
+      }
+      if (block.firstSequence !== firstSequence) this.problem(`${name}: holds another block`)
+      if (block.lengths.some((length) => diskLength(length) !== paddedLength))
+        this.problem(`${name}: holds items of another length`)
+      const row = marks.getBinary(key)
+      const mark = row === undefined ? null : BlockMarks.decode(row)
+      if (mark === null || mark.count !== block.count) {
+        this.problem(`${name}: its marks are ${row === undefined ? 'missing' : 'damaged'}`)
+        continue
+      }
+      let tokens = 0
+      for (let i = 0; i < block.count; i++) if (!mark.isSettled(i)) tokens += block.lengths[i]
+      if (mark.settledBits() !== mark.count - mark.itemsLeft || tokens !== mark.tokensLeft)
+        this.problem(`${name}: its marks do not add up`)
+      if (mark.itemsLeft === 0) this.problem(`${name}: all is settled and it is still there`)
+      this.items += mark.itemsLeft
+    }
+    for (const found of marks.getKeys({})) {
+      const key = Buffer.from(found)
+      const { job, firstSequence } = placeOf(key)
+      if (items.getBinary(key) === undefined)
+        this.problem(`marks of job ${job} from ${firstSequence}: their block is missing`)
+    }
+  }
+
+  readIds(): void {
+    const { ids, filters } = this.tables
+    const pagesOfRuns = new Map<string, number>()
+    for (const { key, value } of ids.getRange({})) {
+      const job = key.readUInt32BE(0)
+      const name = `ids of job ${job}, level ${key[4]}, run ${readBig(key, 5)}, page ${key.readUInt32BE(13)}`
+      if (!this.isKnown(job, name)) continue
+      const page = decodePage(value)
+      if (page === null) this.problem(`${name}: damaged`)
+      const run = key.toString('latin1', 0, 13)
+      pagesOfRuns.set(run, (pagesOfRuns.get(run) ?? 0) + 1)
+      // Pages of a merge that was broken off have no filter and count for nothing.
+      const isInUse = key[4] === 0 || filters.getBinary(key.subarray(0, 13)) !== undefined
+      if (page !== null && isInUse) this.ids += page.length / ENTRY_WORDS
+    }
+    for (const { key, value } of filters.getRange({})) {
+      const job = key.readUInt32BE(0)
+      const name = `filter of ids of job ${job}, level ${key[4]}, run ${readBig(key, 5)}`
+      if (!this.isKnown(job, name)) continue
+      const filter = Filter.decode(value)
+      if (filter === null) this.problem(`${name}: damaged`)
+      else if (pagesOfRuns.get(key.toString('latin1')) !== filter.pages)
+        this.problem(`${name}: pages of the run are missing`)
+    }
+  }
+
+  readResults(): void {
+    let last = { job: -1, end: 0 }
+    for (const { key, value } of this.tables.results.getRange({})) {
+      const job = key.readUInt32BE(0)
+      const offset = readBig(key, 4)
+      const name = `results of job ${job} from offset ${offset}`
+      if (!this.isKnown(job, name)) continue
+      const chunk = decodeChunk(value)
+      if (chunk === null) {
+        this.problem(`${name}: damaged`)
+        continue
+      }
+      if (chunk.firstOffset !== offset) this.problem(`${name}: holds another chunk`)
+      if (last.job === job && last.end !== offset)
+        this.problem(`${name}: results ${last.end} to ${offset} are missing`)
+      last = { job, end: offset + chunk.count }
+      this.results += chunk.count
+    }
+  }
+
+  compareCounts(): void {
+    for (const job of this.jobs) {
+      const row = this.tables.counters.getBinary(jobKey(job))
+      const numbers = row === undefined ? null : decodeRow(row, JOB_FIELDS.length)
+      if (numbers === null) {
+        this.problem(`counts of job ${job}: ${row === undefined ? 'missing' : 'damaged'}`)
+        continue
+      }
+      const kept = Object.fromEntries(
+        JOB_FIELDS.map((field, index) => [field, numbers[index]]),
+      ) as Record<(typeof JOB_FIELDS)[number], number>
+      this.#compareJob(job, kept, recountJob(this.tables, job))
+    }
+  }
+
+  #compareJob(
+    job: number,
+    kept: Readonly<Record<(typeof JOB_FIELDS)[number], number>>,
+    found: JobCounter,
+  ): void {
+    const compare = (what: string, counted: number, there: number) => {
+      if (counted !== there)
+        this.problem(`job ${job}: counts say ${counted} ${what}, there are ${there}`)
+    }
+    let left = 0
+    for (const { shape, items, tokens } of found.shapes.values()) {
+      const row = this.tables.counters.getBinary(shapeKey(job, shape))
+      const [countedItems, countedTokens] = (row && decodeRow(row, 2)) || [0, 0]
+      compare(`items of shape ${shapeName(shape)}`, countedItems, items)
+      compare(`tokens of shape ${shapeName(shape)}`, countedTokens, tokens)
+      left += items
+    }
+    const { completed, failed, expired, cancelled, quarantined, lost } = kept
+    const settled = completed + failed + expired + cancelled + quarantined
+    compare('accepted items', kept.accepted, settled + lost + left)
+    if (found.endOffset > 0) compare('results', kept.endOffset, found.endOffset)
+    if (found.endOffset > 0) compare('as first result', kept.firstOffset, found.firstOffset)
+    const bytes = kept.unreadBytes + kept.keptBytes
+    if (kept.firstOffset === found.firstOffset)
+      compare('bytes of results', bytes, found.unreadBytes)
+  }
+}
+
+export function checkStore({ tables }: Environment): StoreReport {
+  const check = new Check(tables)
+  check.readJobs()
+  check.readBlocks()
+  check.readIds()
+  check.readResults()
+  check.compareCounts()
+  let setAside = 0
+  for (const key of tables.quarantine.getKeys({})) {
+    setAside += 1
+    check.problem(
+      `set aside earlier: a row of ${TABLES[key[0]] ?? '?'} (${Buffer.from(key).toString('hex', 1)})`,
+    )
+  }
+  return {
+    jobs: check.jobs.size,
+    deletedJobs: check.deleted.size,
+    blocks: check.blocks,
+    items: check.items,
+    ids: check.ids,
+    results: check.results,
+    setAside,
+    problems: check.problems,
+  }
+}
