@@ -2,8 +2,8 @@
 // command and programs that embed a broker both come through `startBroker`.
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
-import type { CoreConfig, CoreCounts, DeathCause, SubmitBlock } from '@fabric/core'
-import { Core } from '@fabric/core'
+import type { BudgetRule, CoreConfig, CoreCounts, DeathCause, SubmitBlock } from '@fabric/core'
+import { budgetRuleOf, Core, defaultLayout } from '@fabric/core'
 import { FabricError, type JobInfo } from '@fabric/protocol'
 import { hardenProcess, ringSupport } from '@fabric/shm-ring'
 import type { Logger } from 'pino'
@@ -80,6 +80,7 @@ class Broker implements RunningBroker {
   httpUrl = ''
   readonly #clock: Clock = monotonicClock()
   readonly #startedAt = new Date()
+  readonly #budgetRule: BudgetRule
   readonly #brokerLife = randomBytes(8).readBigUInt64LE()
   readonly #stats = new Stats()
   readonly #jobs: JobTable
@@ -102,9 +103,10 @@ class Broker implements RunningBroker {
     readonly log: Logger,
     readonly helloDeadlineMs: number | undefined,
   ) {
+    this.#budgetRule = budgetRuleOf(config)
     warmUp(this.#coreConfig())
     this.#story = new Story(log)
-    this.#rings = new RingBudget(config)
+    this.#rings = new RingBudget({ ...config, budgetRule: this.#budgetRule })
     this.#admission = new Admission(config, (uid) =>
       log.warn({ uid, code: 'FABRIC_CONSUMER_LIMIT' }, 'a crowd connects and does not say hello'),
     )
@@ -231,6 +233,7 @@ class Broker implements RunningBroker {
       brokerLife: this.#brokerLife,
       leaseTimeoutMs: config.leaseTimeoutMs,
       roundTo: config.roundTo,
+      layout: defaultLayout(this.#budgetRule),
       log: this.log,
       admit: (credentials) => {
         this.#admission.check(credentials)

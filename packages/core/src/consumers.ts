@@ -3,12 +3,12 @@
 // `refresh` is the one place that derives from a consumer's channel, flight and state who may be
 // served and what counts for cleanup. Whoever changes one of them calls it.
 
+import { Budget } from './budget.js'
 import {
   CONTRACT_CLASSES_MAX,
   ContractClass,
   type Refusal,
   refuseContract,
-  roundUp,
   sameClass,
 } from './contracts.js'
 import { indexClassOnDisk } from './disk.js'
@@ -75,7 +75,7 @@ export function register(state: State, id: number, name: string, contract: Contr
     return
   }
   const model = modelOf(state, contract.model)
-  const warnings = warningsFor(model, contract)
+  const warnings = warningsFor(state, model, contract)
   const row = state.freeConsumerRows.pop() ?? state.consumerRows.length
   const cls = joinClass(state, model, contract)
   const renewal = state.timers.open(TIMER_RENEWAL, id)
@@ -99,7 +99,7 @@ function refuseClass(state: State, contract: Contract): Refusal | null {
   }
 }
 
-function warningsFor(model: Model, contract: Contract): string[] {
+function warningsFor(state: State, model: Model, contract: Contract): string[] {
   const warnings: string[] = []
   const other = model.classes.find((cls) => cls.contract.inputLength !== contract.inputLength)
   if (other !== undefined) {
@@ -107,9 +107,11 @@ function warningsFor(model: Model, contract: Contract): string[] {
       `inputLength ${contract.inputLength} differs from ${other.contract.inputLength} of another consumer of model ${contract.model}: long items may be truncated on one and not on the other`,
     )
   }
-  if (roundUp(contract.inputLength, contract.roundTo) > contract.tokens) {
+  const { lengthClasses, config } = state
+  const key = lengthClasses.classKey(lengthClasses.paddedKey(contract.inputLength))
+  if (new Budget(contract, config).longestHeldKey() < key) {
     warnings.push(
-      `tokens ${contract.tokens} cannot hold one item of inputLength ${contract.inputLength}: such items go alone, over budget`,
+      `tokens ${contract.tokens} cannot hold one item of length ${key * config.roundTo}, the length class of inputLength ${contract.inputLength}: items of that class go alone, or as few as there are`,
     )
   }
   return warnings

@@ -3,6 +3,7 @@
 // Consumers with equal contracts form a class. Readiness is kept per class, never per consumer, so a
 // thousand equal GPUs cost an arrival no more than one.
 
+import { Budget } from './budget.js'
 import { Heap } from './heap.js'
 import type { Model } from './models.js'
 import { OrderedSet } from './ordered-set.js'
@@ -48,11 +49,6 @@ export function refuseContract(contract: Contract): Refusal | null {
   return null
 }
 
-/** `length` rounded up to a multiple. Not bit arithmetic: lengths go up to 2^31 - 1 (S17). */
-export function roundUp(length: number, multiple: number): number {
-  return Math.ceil(length / multiple) * multiple
-}
-
 export function sameClass(a: Contract, b: Contract): boolean {
   return (
     a.batchSize === b.batchSize &&
@@ -64,12 +60,26 @@ export function sameClass(a: Contract, b: Contract): boolean {
   )
 }
 
+/** A lane is ready when it holds so many items, or so many tokens. */
+export class ReadyAt {
+  constructor(
+    readonly count: number,
+    /** Infinite where only items count. */
+    readonly tokens: number,
+  ) {}
+
+  /** Full batches in a lane: 0 = not ready. */
+  batches(count: number, tokens: number): number {
+    return Math.max(Math.floor(count / this.count), Math.floor(tokens / this.tokens))
+  }
+}
+
 /** The consumers of a model whose contracts are equal, and what is ready for them. */
 export class ContractClass {
   members = 0
   /** Keys of the lanes that are ready for this class (S13). */
   readonly ready = new OrderedSet()
-  /** Full batches that stand in lanes: the sum of floor(count / ready size) (S11). */
+  /** Full batches that stand in lanes (S11). */
   fullBatches = 0
   /** The same of the disk tier, whether in the window yet or not. */
   readonly readyOnDisk = new OrderedSet()
@@ -82,6 +92,7 @@ export class ContractClass {
   readonly longestHeldKey: number
   /** The shape of the longest input that its runtime takes, as a key (S4). */
   readonly inputKey: number
+  readonly budget: Budget
   /** Place in the list of classes with a free member, or -1. */
   listed = -1
 
@@ -90,10 +101,8 @@ export class ContractClass {
     readonly contract: Contract,
     private readonly config: CoreConfig,
   ) {
-    // A shape is held when its padded length, rounded again as this class rounds, is in the budget.
-    const rounding = Math.max(contract.roundTo, config.roundTo)
-    const longestHeld = Math.floor(contract.tokens / rounding) * rounding
-    this.longestHeldKey = longestHeld / config.roundTo
+    this.budget = new Budget(contract, config)
+    this.longestHeldKey = this.budget.longestHeldKey()
     this.inputKey = Math.ceil(contract.inputLength / config.roundTo)
   }
 
@@ -103,13 +112,20 @@ export class ContractClass {
 
   /** Most items of a shape in one batch; 0 when it holds none (S5). */
   fullCount(key: number): number {
-    const padded = roundUp(key * this.config.roundTo, this.contract.roundTo)
-    return Math.min(this.contract.batchSize, Math.floor(this.contract.tokens / padded))
+    return this.budget.fullCount(key * this.config.roundTo)
   }
 
-  /** Items at which a lane of this shape is ready (S13); 0 when it never is. */
-  readySize(key: number): number {
-    if (!this.holds(key)) return 0
-    return this.config.readyRule === 'full-batch' ? this.fullCount(key) : this.contract.batchSize
+  /** What a batch takes of this shape where there is more: it holds the shape. */
+  fullAt(key: number): ReadyAt {
+    const paddedLength = key * this.config.roundTo
+    return new ReadyAt(this.budget.readyCount(paddedLength), this.budget.readyTokens(paddedLength))
+  }
+
+  /** What a lane of this shape must hold to be ready (S13, S18); null when it never is. */
+  readyAt(key: number): ReadyAt | null {
+    if (!this.holds(key)) return null
+    if (this.config.readyRule === 'batch-size')
+      return new ReadyAt(this.contract.batchSize, Number.POSITIVE_INFINITY)
+    return this.fullAt(key)
   }
 }

@@ -109,8 +109,8 @@ export function withdrawWindow(state: State, slot: number): void {
 }
 
 /** Takes the window's next item for a batch. */
-export function takeFromWindow(state: State, shape: Shape): void {
-  countInWindow(state, shape, shape.window.take(state.items), -1)
+export function takeFromWindow(state: State, shape: Shape, slot: number): void {
+  countInWindow(state, shape, shape.window.take(state.items, slot), -1)
 }
 
 function countInWindow(state: State, shape: Shape, slot: number, sign: 1 | -1): void {
@@ -127,6 +127,10 @@ export function diskItems(shape: Shape): number {
   return shape.onDiskItems + shape.window.count
 }
 
+function diskTokens(shape: Shape): number {
+  return shape.onDiskTokens + shape.window.tokens
+}
+
 function diskChanged(state: State, shape: Shape, before: number, tokens: number): void {
   const { model } = shape
   const after = diskItems(shape)
@@ -135,22 +139,25 @@ function diskChanged(state: State, shape: Shape, before: number, tokens: number)
   model.diskItems += after - before
   if (before === 0 && after > 0) model.onDisk.add(shape.key)
   if (before > 0 && after === 0) model.onDisk.remove(shape.key)
-  for (const cls of model.classes) indexOnDisk(cls, shape.key, before, after)
+  for (const cls of model.classes) {
+    indexOnDisk(cls, shape, before, diskTokens(shape) - tokens)
+  }
   touch(state, model)
 }
 
 /** Indexes the model's disk tier for a class that has just come. */
 export function indexClassOnDisk(model: Model, cls: ContractClass): void {
   for (let key = model.onDisk.next(0); key >= 0; key = model.onDisk.next(key + 1)) {
-    indexOnDisk(cls, key, 0, diskItems(model.shapes.get(key)!))
+    indexOnDisk(cls, model.shapes.get(key)!, 0, 0)
   }
 }
 
-function indexOnDisk(cls: ContractClass, key: number, before: number, after: number): void {
-  const size = cls.readySize(key)
-  if (size === 0) return
-  const had = Math.floor(before / size)
-  const has = Math.floor(after / size)
+function indexOnDisk(cls: ContractClass, shape: Shape, before: number, tokensBefore: number): void {
+  const { key } = shape
+  const at = cls.readyAt(key)
+  if (at === null) return
+  const had = at.batches(before, tokensBefore)
+  const has = at.batches(diskItems(shape), diskTokens(shape))
   cls.fullBatchesOnDisk += has - had
   if (had === 0 && has > 0) cls.readyOnDisk.add(key)
   if (had > 0 && has === 0) cls.readyOnDisk.remove(key)

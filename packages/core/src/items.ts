@@ -26,6 +26,8 @@ export class Items {
   readonly length = new Int32Column()
   readonly shape = new Int32Column()
   readonly job = new Int32Column()
+  /** The lower 32 bits of its number in the arrivals of its job at its shape (S20). */
+  readonly arrival = new Int32Column()
   readonly segment = new Int32Column()
   readonly offset = new Int32Column()
   readonly idBytes = new Int32Column()
@@ -64,7 +66,13 @@ export class Items {
   private spareChunk = -1
   lastSequence = 0
 
-  constructor(private readonly lengthsOnly = false) {}
+  constructor(
+    private readonly lengthsOnly = false,
+    /** Only a shape of several padded lengths asks for `arrival`: it costs 4 bytes an item. */
+    withArrivals = false,
+  ) {
+    if (withArrivals) this.columns.push(this.arrival)
+  }
 
   /** @param sequence of an item that was numbered before; by default the next number. */
   alloc(sequence?: number): number {

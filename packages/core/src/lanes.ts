@@ -1,9 +1,9 @@
 // Lanes: the queues of active shapes, what is ready in them, and when they stop (S3, S13, S14).
 //
-// Each contract class keeps the set of its ready lanes. It changes only when a lane's count crosses
-// the class's ready size, so an arrival costs one comparison per class and a search none per lane.
+// Each contract class keeps the set of its ready lanes. It changes only when what a lane holds crosses
+// what the class is ready at, so an arrival costs one comparison per class and a search none per lane.
 
-import type { ContractClass } from './contracts.js'
+import type { ContractClass, ReadyAt } from './contracts.js'
 import type { Model, Shape } from './models.js'
 import { dropShapeIfUnused } from './shapes.js'
 import { NS_PER_MS, type State, touch } from './state.js'
@@ -30,13 +30,13 @@ export function queueChanged(
   }
   if (before === 0 && queue.count > 0) model.queued.add(shape.key)
   if (before > 0 && queue.count === 0) model.queued.remove(shape.key)
-  if (shape.active) laneChanged(state, shape, before)
+  if (shape.active) laneChanged(state, shape, before, tokensBefore)
   touch(state, model)
 }
 
-function laneChanged(state: State, shape: Shape, before: number): void {
+function laneChanged(state: State, shape: Shape, before: number, tokensBefore: number): void {
   const after = shape.queue.count
-  indexLane(shape, before, after)
+  indexLane(shape, before, tokensBefore)
   if (before === 0 && after > 0) state.timers.clear(shape.idleTimer)
   if (before > 0 && after === 0) startIdleTimer(state, shape)
 }
@@ -52,7 +52,7 @@ export function activateLane(state: State, shape: Shape): void {
   state.tiers.lane.items += count
   state.tiers.lane.tokens += tokens
   shape.idleTimer = state.timers.open(TIMER_LANE_IDLE, shape.row)
-  indexLane(shape, 0, count)
+  indexLane(shape, 0, 0)
   state.effects.push({
     type: 'activate',
     model: shape.model.id,
@@ -75,23 +75,23 @@ export function onLaneIdle(state: State, row: number): void {
   dropShapeIfUnused(state, shape)
 }
 
-function indexLane(shape: Shape, before: number, after: number): void {
+function indexLane(shape: Shape, before: number, tokensBefore: number): void {
   const { classes } = shape.model
-  const sizes = readySizes(shape)
+  const { count, tokens } = shape.queue
+  const readyAt = readyAtOf(shape)
   for (let i = 0; i < classes.length; i++) {
-    if (sizes[i] > 0) indexLaneInClass(classes[i], shape.key, sizes[i], before, after)
+    const at = readyAt[i]
+    if (at === null) continue
+    indexLaneInClass(
+      classes[i],
+      shape.key,
+      at.batches(before, tokensBefore),
+      at.batches(count, tokens),
+    )
   }
 }
 
-function indexLaneInClass(
-  cls: ContractClass,
-  key: number,
-  size: number,
-  before: number,
-  after: number,
-): void {
-  const had = Math.floor(before / size)
-  const has = Math.floor(after / size)
+function indexLaneInClass(cls: ContractClass, key: number, had: number, has: number): void {
   cls.fullBatches += has - had
   if (had === 0 && has > 0) cls.ready.add(key)
   if (had > 0 && has === 0) cls.ready.remove(key)
@@ -101,16 +101,17 @@ function indexLaneInClass(
 export function indexClass(model: Model, cls: ContractClass): void {
   for (let key = model.queued.next(0); key >= 0; key = model.queued.next(key + 1)) {
     const shape = model.shapes.get(key)!
-    const size = cls.readySize(key)
-    if (shape.active && size > 0) indexLaneInClass(cls, key, size, 0, shape.queue.count)
+    const at = cls.readyAt(key)
+    if (!shape.active || at === null) continue
+    indexLaneInClass(cls, key, 0, at.batches(shape.queue.count, shape.queue.tokens))
   }
 }
 
-function readySizes(shape: Shape): number[] {
+function readyAtOf(shape: Shape): readonly (ReadyAt | null)[] {
   const { model } = shape
-  if (shape.readySizesVersion !== model.classesVersion) {
-    shape.readySizes = model.classes.map((cls) => cls.readySize(shape.key))
-    shape.readySizesVersion = model.classesVersion
+  if (shape.readyAtVersion !== model.classesVersion) {
+    shape.readyAt = model.classes.map((cls) => cls.readyAt(shape.key))
+    shape.readyAtVersion = model.classesVersion
   }
-  return shape.readySizes
+  return shape.readyAt
 }

@@ -1,6 +1,6 @@
 // Limits of the queue, and when to come back (S34).
 
-import { roundUp } from './contracts.js'
+import { roundUp } from './length-classes.js'
 import { ITEM_OVERHEAD_BYTES } from './packer.js'
 import { NS_PER_MS, type State } from './state.js'
 import { SUBMIT_QUEUE_FULL, type SubmitBlock } from './types.js'

@@ -1,15 +1,15 @@
 // A model's share of the state: its shapes, its contract classes, its input and its cleanup.
 //
-// A shape is a padded length of a model; its key is that length / roundTo, so keys are small and in
-// order of length. Staging and lane are one queue with a flag: an activated shape keeps its items in
-// their order, whatever their number (S1, S2).
+// A shape is a length class of a model; its key (length-classes.ts) is in order of length. Staging and
+// lane are one queue with a flag: an activated shape keeps its items in their order, whatever their
+// number (S1, S2).
 
 import type { Consumer } from './consumers.js'
-import type { ContractClass } from './contracts.js'
+import type { ContractClass, ReadyAt } from './contracts.js'
 import type { DiskPart } from './disk.js'
 import { OrderedSet } from './ordered-set.js'
 import { Queue } from './queue.js'
-import { ShapeQueue } from './shape-queue.js'
+import { type NewList, ShapeQueue } from './shape-queue.js'
 
 export class Shape {
   /** A lane when true, else staging. */
@@ -29,18 +29,20 @@ export class Shape {
   items = 0
   /** Timer of S3, or -1. */
   idleTimer = -1
-  /** Ready size per class of the model, and the version of the classes it was made for. */
-  readySizes: number[] = []
-  readySizesVersion = -1
+  /** When it is ready, per class of the model, and the version of the classes it was made for. */
+  readyAt: (ReadyAt | null)[] = []
+  readyAtVersion = -1
 
   constructor(
     readonly row: number,
     readonly model: Model,
     readonly key: number,
+    /** Its longest item, rounded up: the edge of its class. */
     readonly paddedLength: number,
+    newList: NewList,
   ) {
-    this.queue = new ShapeQueue(paddedLength)
-    this.window = new ShapeQueue(paddedLength)
+    this.queue = new ShapeQueue(paddedLength, newList)
+    this.window = new ShapeQueue(paddedLength, newList)
   }
 }
 
@@ -61,7 +63,7 @@ export class Model {
   /** Keys of shapes with reclaimed items (S25). */
   readonly reclaimed = new OrderedSet()
   readonly classes: ContractClass[] = []
-  /** Grows when classes come or go; shapes keep ready sizes for one version. */
+  /** Grows when classes come or go; shapes keep `readyAt` for one version. */
   classesVersion = 0
   /** Registered consumers that are not draining, in order of registration. */
   readonly members: Consumer[] = []

@@ -119,17 +119,35 @@ export function text(spec: Common<string> & { expects: string; pattern?: RegExp 
   }
 }
 
+interface ListRange {
+  /** 0 unless set. */
+  readonly min?: number
+  readonly ascending?: boolean
+  readonly maxCount?: number
+}
+
 /** A list of integers: `1000,1001` on a command line, a sequence in YAML. */
-export function integers(spec: Common<readonly number[]>): Option<readonly number[]> {
-  const valid = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0
+export function integers(spec: Common<readonly number[]> & ListRange): Option<readonly number[]> {
+  const { min = 0, ascending = false, maxCount } = spec
+  const valid = (value: unknown, at: number, all: readonly unknown[]) =>
+    Number.isSafeInteger(value) &&
+    (value as number) >= min &&
+    (!ascending || at === 0 || (all[at - 1] as number) < (value as number))
+  const atMost = maxCount === undefined ? '' : `at most ${maxCount} `
   return {
     ...spec,
     kind: 'integers',
     nullable: false,
-    expects: 'integers, 0 or more, with commas between',
-    schema: { type: 'array', items: { type: 'integer', minimum: 0 } },
+    expects: `${atMost}${ascending ? 'ascending ' : ''}integers, ${min} or more, with commas between`,
+    schema: {
+      type: 'array',
+      items: { type: 'integer', minimum: min },
+      ...(maxCount === undefined ? {} : { maxItems: maxCount }),
+    },
     check: (value) =>
-      Array.isArray(value) && value.every(valid) ? (value as readonly number[]) : undefined,
+      Array.isArray(value) && value.length <= (maxCount ?? value.length) && value.every(valid)
+        ? (value as readonly number[])
+        : undefined,
     fromText: (value) =>
       value === '' ? [] : value.split(',').map((part) => integerText(part.trim())),
   }

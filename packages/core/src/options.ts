@@ -1,13 +1,16 @@
 // The options of the rules: one table, from which the broker makes flags, environment variables, YAML
 // keys, help and reference, and the simulator its scenario's `config` (interfaces.md). Values that
 // depend on the machine are the shell's to set: the core knows no machine.
-import { boolean, choice, integer, optional } from './option.js'
+import { boolean, choice, integer, integers, optional } from './option.js'
+import type { BudgetRule, Contract, CoreConfig } from './types.js'
 
 const MiB = 2 ** 20
 const GiB = 2 ** 30
 const INT32_MAX = 2 ** 31 - 1
 /** The widest rounding a contract may ask for. */
 const ROUND_TO_MAX = 64
+/** Looking for a length's class stays some steps; nobody captures more graphs. */
+const LENGTH_CLASSES_MAX = 1024
 /** A frame of a batch is read whole: a greater one would stand for a defect, not for work. */
 const BATCH_BYTES_MAX = 64 * MiB
 
@@ -79,6 +82,33 @@ export const RULE_OPTIONS = {
     powerOfTwo: true,
     fallback: 8,
   }),
+  lengthClasses: integers({
+    group: PACKING,
+    about:
+      'Edges of coarser length classes, such as the lengths at which an engine has captured graphs: items up to an edge wait in one lane (S20). Beyond the last, and without any, each multiple of roundTo is a class. A lane is ready by its edge; a batch is padded to its own longest item.',
+    min: 1,
+    ascending: true,
+    maxCount: LENGTH_CLASSES_MAX,
+    fallback: [],
+    fallbackText: 'none',
+  }),
+  overtakeLimit: integer({
+    group: PACKING,
+    about:
+      'Within a lengthClass items of like length leave together, but none overtakes an item of its job that arrived more than so many arrivals earlier (S20).',
+    min: 0,
+    max: 1_000_000_000,
+    fallback: 1000,
+  }),
+  budgetRule: optional(
+    choice(['padded', 'actual'], {
+      group: PACKING,
+      about:
+        'What the tokens of a contract bound: items x padded length (S17), or the sum of lengths (S18; a consumer of the padded layout also gets at most 1.25 times its tokens padded). Decides also the layout of a consumer that names none: padded, or ragged.',
+      fallback: 'padded',
+    }),
+    'padded in memory mode, actual in disk mode',
+  ),
   readyRule: choice(['full-batch', 'batch-size'], {
     group: PACKING,
     about: 'A lane is ready when it holds a full batch, or batchSize items (S13).',
@@ -200,3 +230,16 @@ export const RULE_OPTIONS = {
     fallback: 86_400_000,
   }),
 } as const
+
+/** The rule of a storage mode, unless the operator chose one (S18). */
+export function budgetRuleOf({
+  budgetRule,
+  mode,
+}: Pick<CoreConfig, 'budgetRule' | 'mode'>): BudgetRule {
+  return budgetRule ?? (mode === 'disk' ? 'actual' : 'padded')
+}
+
+/** The layout of a consumer that names none (S18). */
+export function defaultLayout(rule: BudgetRule): Contract['layout'] {
+  return rule === 'actual' ? 'ragged' : 'padded'
+}

@@ -4,11 +4,12 @@
 // that would break the contract, so no caller checks a batch again (I2).
 
 import type { ContractClass } from './contracts.js'
-import { roundUp } from './contracts.js'
 import { takeFromWindow } from './disk.js'
 import { queueChanged } from './lanes.js'
+import { roundUp } from './length-classes.js'
 import type { Model, Shape } from './models.js'
 import type { Choice } from './ready.js'
+import type { ShapeQueue } from './shape-queue.js'
 import type { State } from './state.js'
 import type { ClosedBy, Source } from './types.js'
 import { withdrawReclaimed } from './waiting.js'
@@ -29,18 +30,23 @@ export class Packing {
   source: Source | null = null
   longest = 0
   actualTokens = 0
+  /** Its first item is over the budget: one, whatever its size (S5). */
+  private alone = false
   private fixedBytes = 0
   private refusedBy: ClosedBy | null = null
 
   constructor(
     private readonly state: State,
     private readonly cls: ContractClass,
-    /** An over-budget item: one, whatever its size. */
-    private readonly alone: boolean,
   ) {}
 
   get paddedLength(): number {
     return roundUp(this.longest, this.cls.contract.roundTo)
+  }
+
+  /** What counts for the fill (S22). */
+  get budgetTokens(): number {
+    return this.cls.budget.tokensOf(this.slots.length, this.longest, this.actualTokens)
   }
 
   get isClosed(): boolean {
@@ -51,12 +57,12 @@ export class Packing {
   add(slot: number, source: Source): boolean {
     const { items } = this.state
     const length = items.length.get(slot)
-    const longest = Math.max(length, this.longest)
     const bytes = items.idBytes.get(slot) + items.payloadBytes.get(slot) + ITEM_OVERHEAD_BYTES
-    if (this.slots.length > 0) this.refusedBy = this.refuses(longest, bytes)
+    if (this.slots.length === 0) this.alone = !this.cls.budget.allows(1, length, length)
+    else this.refusedBy = this.refuses(length, bytes)
     if (this.isClosed) return false
     this.slots.push(slot)
-    this.longest = longest
+    this.longest = Math.max(length, this.longest)
     this.actualTokens += length
     this.fixedBytes += bytes
     this.source ??= source
@@ -65,24 +71,26 @@ export class Packing {
   }
 
   closedBy(): ClosedBy {
-    const { batchSize, tokens } = this.cls.contract
+    const { budget, contract } = this.cls
     const size = this.slots.length
+    const { paddedLength } = this
     if (this.alone) return 'alone'
-    if ((size + 1) * this.paddedLength > tokens || this.refusedBy === 'token_limit') {
-      return 'token_limit'
-    }
-    if (size >= batchSize) return 'item_limit'
+    const hasRoom = budget.allows(size + 1, paddedLength, this.actualTokens + paddedLength)
+    if (!hasRoom || this.refusedBy === 'token_limit') return 'token_limit'
+    if (size >= contract.batchSize) return 'item_limit'
     return this.refusedBy ?? 'lane_empty'
   }
 
-  private refuses(longest: number, bytes: number): ClosedBy | null {
-    const { batchSize, tokens, roundTo } = this.cls.contract
+  private refuses(length: number, bytes: number): ClosedBy | null {
+    const { batchSize, roundTo, layout } = this.cls.contract
     const size = this.slots.length + 1
-    const padded = size * roundUp(longest, roundTo)
+    const longest = Math.max(length, this.longest)
+    const tokens = this.actualTokens + length
     if (this.alone) return 'alone'
-    if (padded > tokens) return 'token_limit'
+    if (!this.cls.budget.allows(size, longest, tokens)) return 'token_limit'
     if (size > batchSize) return 'item_limit'
-    const total = padded * TOKEN_BYTES + this.fixedBytes + bytes
+    const sent = layout === 'padded' ? size * roundUp(longest, roundTo) : tokens
+    const total = sent * TOKEN_BYTES + this.fixedBytes + bytes
     return total > this.state.config.maxBatchBytes ? 'byte_limit' : null
   }
 }
@@ -91,7 +99,7 @@ export class Packing {
 export function pack(state: State, cls: ContractClass, choice: Choice): Packing {
   const { model } = cls
   const shape = model.shapes.get(choice.key)!
-  const packing = new Packing(state, cls, !cls.holds(choice.key))
+  const packing = new Packing(state, cls)
   takeReclaimed(state, packing, shape)
   takeFresh(state, packing, shape)
   if (choice.work === 'cleanup' && state.config.cleanupMerge) takeShorter(state, packing, shape)
@@ -108,8 +116,9 @@ function takeReclaimed(state: State, packing: Packing, shape: Shape): void {
 /** The disk tier goes before staging and lane (S12). */
 function takeFresh(state: State, packing: Packing, shape: Shape): void {
   const { window } = shape
-  while (window.count > 0 && !packing.isClosed && packing.add(window.head, 'disk')) {
-    takeFromWindow(state, shape)
+  while (window.count > 0 && !packing.isClosed) {
+    const slot = nextOf(state, packing, shape, window)
+    if (packing.add(slot, 'disk')) takeFromWindow(state, shape, slot)
   }
   takeQueued(state, packing, shape)
 }
@@ -118,10 +127,18 @@ function takeQueued(state: State, packing: Packing, shape: Shape): void {
   const { queue } = shape
   const { count, tokens } = queue
   const source = shape.active ? 'lane' : 'staging'
-  while (queue.count > 0 && !packing.isClosed && packing.add(queue.head, source)) {
-    queue.take(state.items)
+  while (queue.count > 0 && !packing.isClosed) {
+    const slot = nextOf(state, packing, shape, queue)
+    if (packing.add(slot, source)) queue.take(state.items, slot)
   }
   if (queue.count !== count) queueChanged(state, shape, count, tokens)
+}
+
+/** Like with like: the first item is the oldest, in cleanup the longest, the others go best with it. */
+function nextOf(state: State, packing: Packing, shape: Shape, queue: ShapeQueue): number {
+  if (packing.longest > 0)
+    return queue.headFor(state.items, state.lengthClasses.paddedKey(packing.longest))
+  return shape.model.cleanup.active ? queue.headFor(state.items, shape.key) : queue.head
 }
 
 /** The next shorter shape with items of its own: staged, in a lane or on disk. */

@@ -42,7 +42,7 @@ export function awaitItems(state: State, cls: ContractClass, choice: Choice): bo
 function holdsBatch(state: State, cls: ContractClass, shape: Shape): boolean {
   if (shape.onDiskItems === 0) return true
   return (
-    shape.window.count >= cls.fullCount(shape.key) ||
+    cls.fullAt(shape.key).batches(shape.window.count, shape.window.tokens) > 0 ||
     shape.windowBytes >= state.config.maxBatchBytes
   )
 }
@@ -55,16 +55,17 @@ function missing(cls: ContractClass, shape: Shape): number {
 
 /** A cleanup batch takes shorter shapes too: all that may go into it (S31). */
 function awaitTail(state: State, cls: ContractClass, longest: Shape): boolean {
-  const { model, contract } = cls
+  const { model, contract, budget } = cls
   let room = contract.tokens
   let awaited = false
   for (let key = longest.key; key >= 0 && room > 0; key = nextShorter(model, key)) {
     const shape = model.shapes.get(key)!
-    const inMemory = shape.window.count + shape.queue.count
-    room -= inMemory * longest.paddedLength
+    const { window, queue } = shape
+    const inMemory = window.count + queue.count
+    room -= budget.tokensOf(inMemory, longest.paddedLength, window.tokens + queue.tokens)
     if (room <= 0 || shape.onDiskItems === 0) continue
     awaited = ask(state, shape, room) || awaited
-    room -= shape.onDiskItems * longest.paddedLength
+    room -= budget.tokensOf(shape.onDiskItems, longest.paddedLength, shape.onDiskTokens)
     if (!state.config.cleanupMerge) break
   }
   return awaited

@@ -6,10 +6,17 @@
 // nothing for this: its queue object stays with the shape, and nothing is charged.
 
 import type { Items } from './items.js'
+import type { MixedQueue } from './mixed-queue.js'
 import { Queue } from './queue.js'
 
-/** A job's items in one shape, in order of arrival. */
-class JobQueue extends Queue {
+/** A job's items in one shape: in order of arrival, or by padded length where it spans several. */
+type List = Queue | MixedQueue
+
+export type NewList = () => List
+
+export const newPlainList: NewList = () => new Queue()
+
+class JobQueue {
   /** Tokens left of its turn; what it took too much when 0 or less. */
   deficit = 0
   next: JobQueue = this
@@ -20,9 +27,8 @@ class JobQueue extends Queue {
     public job: number,
     /** Tokens of a turn. */
     public quantum: number,
-  ) {
-    super()
-  }
+    readonly list: List,
+  ) {}
 }
 
 export class ShapeQueue {
@@ -33,13 +39,22 @@ export class ShapeQueue {
   /** By row of the job, while two jobs or more have items here. */
   private byJob: Map<number, JobQueue> | null = null
 
-  constructor(private readonly paddedLength: number) {
-    this.turn = new JobQueue(-1, paddedLength)
+  constructor(
+    private readonly paddedLength: number,
+    private readonly newList: NewList,
+  ) {
+    this.turn = new JobQueue(-1, paddedLength, newList())
   }
 
   /** The item that leaves next, or -1. */
   get head(): number {
-    return this.turn.head
+    return this.turn.list.head
+  }
+
+  /** The item that leaves next in a batch padded to `paddedKey`, where the shape spans several (S20). */
+  headFor(items: Items, paddedKey: number): number {
+    const { list } = this.turn
+    return list instanceof Queue || list.count === 0 ? list.head : list.nearest(items, paddedKey)
   }
 
   /** Behind the items of its job (S20). `weight` is the job's. */
@@ -47,22 +62,21 @@ export class ShapeQueue {
     const job = items.job.get(slot)
     const isTurn = this.count > 0 && this.turn.job === job
     const queue = isTurn ? this.turn : this.queueFor(job, weight)
-    queue.push(items, slot)
+    queue.list.push(items, slot)
     this.count++
     this.tokens += items.length.get(slot)
   }
 
-  /** Takes out the head for a batch: its job is charged for it (S20a). */
-  take(items: Items): number {
+  /** Takes out the head, or what `headFor` named, for a batch: its job is charged for it (S20a). */
+  take(items: Items, slot = this.head): number {
     const { turn } = this
-    const slot = turn.head
     const length = items.length.get(slot)
-    turn.remove(items, slot)
+    turn.list.remove(items, slot)
     this.count--
     this.tokens -= length
     if (this.byJob === null) return slot
     turn.deficit -= length
-    if (turn.count === 0) this.drop(turn)
+    if (turn.list.count === 0) this.drop(turn)
     else if (turn.deficit <= 0) this.pass()
     return slot
   }
@@ -70,15 +84,15 @@ export class ShapeQueue {
   /** Takes out any item that does not leave by its job's turn: nothing is charged. */
   remove(items: Items, slot: number): void {
     const queue = this.find(items.job.get(slot))!
-    queue.remove(items, slot)
+    queue.list.remove(items, slot)
     this.count--
     this.tokens -= items.length.get(slot)
-    if (queue.count === 0 && this.byJob !== null) this.drop(queue)
+    if (queue.list.count === 0 && this.byJob !== null) this.drop(queue)
   }
 
   /** The oldest item of a job, by its row, or -1. */
   headOf(job: number): number {
-    return this.find(job)?.head ?? -1
+    return this.find(job)?.list.head ?? -1
   }
 
   /** Calls `visit` for the head of each job. */
@@ -86,7 +100,7 @@ export class ShapeQueue {
     if (this.count === 0) return
     let queue = this.turn
     do {
-      visit(queue.head)
+      visit(queue.list.head)
       queue = queue.next
     } while (queue !== this.turn)
   }
@@ -110,7 +124,7 @@ export class ShapeQueue {
       this.byJob = new Map([[this.turn.job, this.turn]])
       this.turn.deficit = this.turn.quantum
     }
-    const queue = new JobQueue(job, quantum)
+    const queue = new JobQueue(job, quantum, this.newList())
     this.byJob.set(job, queue)
     this.link(queue)
     return queue

@@ -1,8 +1,8 @@
 // Shapes and models come with their first item and go with their last: producers choose lengths and
 // model numbers freely, so neither may leave anything behind.
 
-import { roundUp } from './contracts.js'
 import { Model, Shape } from './models.js'
+import { newPlainList } from './shape-queue.js'
 import type { State } from './state.js'
 
 export function modelOf(state: State, id: number): Model {
@@ -14,22 +14,25 @@ export function modelOf(state: State, id: number): Model {
   return model
 }
 
-/** The shape of a length: by default every multiple of roundTo is a class of its own. */
+/** The shape of a length. */
 export function shapeOf(state: State, model: Model, length: number): Shape {
-  const paddedLength = roundUp(length, state.config.roundTo)
-  const key = paddedLength / state.config.roundTo
+  const { lengthClasses, config } = state
+  const key = keyOfLength(state, length)
   let shape = model.shapes.get(key)
   if (shape === undefined) {
     const row = state.freeShapeRows.pop() ?? state.shapes.length
-    shape = new Shape(row, model, key, paddedLength)
+    const newList = lengthClasses.isMixed(key) ? state.newMixedList : newPlainList
+    shape = new Shape(row, model, key, key * config.roundTo, newList)
     state.shapes[row] = shape
     model.shapes.set(key, shape)
   }
   return shape
 }
 
+/** Key of the shape of a length. */
 export function keyOfLength(state: State, length: number): number {
-  return Math.ceil(length / state.config.roundTo)
+  const { lengthClasses } = state
+  return lengthClasses.classKey(lengthClasses.paddedKey(length))
 }
 
 export function shapeOfItem(state: State, slot: number): Shape {

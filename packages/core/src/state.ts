@@ -9,7 +9,10 @@ import { IdHash } from './hash.js'
 import { Items } from './items.js'
 import type { Job } from './jobs.js'
 import { LeaseTable } from './lease-table.js'
+import { LengthClasses } from './length-classes.js'
+import { MixedQueue } from './mixed-queue.js'
 import type { Model, Shape } from './models.js'
+import type { NewList } from './shape-queue.js'
 import { TIMER_GATE, TIMER_LATE, Timers } from './timers.js'
 import type { CoreConfig, Effect, GateReason, SettledStatus, Tier } from './types.js'
 
@@ -27,6 +30,9 @@ export class State {
   effects: Effect[] = []
 
   readonly items: Items
+  readonly lengthClasses: LengthClasses
+  readonly newMixedList: NewList = () =>
+    new MixedQueue(this.lengthClasses, this.config.overtakeLimit)
   readonly timers = new Timers()
   readonly idHash: IdHash
   readonly models = new Map<number, Model>()
@@ -103,7 +109,8 @@ export class State {
   readonly drain = { windowAt: 0, items: 0, tokens: 0, lastItems: 0, lastTokens: 0 }
 
   constructor(readonly config: CoreConfig) {
-    this.items = new Items(config.lengthsOnly)
+    this.lengthClasses = new LengthClasses(config.roundTo, config.lengthClasses)
+    this.items = new Items(config.lengthsOnly, !this.lengthClasses.isDefault)
     this.idHash = new IdHash(config.hashSeed)
     this.lateTimer = this.timers.open(TIMER_LATE, 0)
     this.gate = {

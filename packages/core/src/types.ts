@@ -27,11 +27,17 @@ export type Source = 'reclaimed' | 'due' | 'disk' | 'lane' | 'staging'
 export type DeathCause = 'connection_closed' | 'lease_timeout' | 'lease_max' | 'protocol_error'
 export type SettledStatus = 'completed' | 'failed' | 'expired' | 'cancelled' | 'quarantined'
 
+/** What the tokens of a contract bound: items x padded length, or the sum of lengths (S17, S18). */
+export type BudgetRule = 'padded' | 'actual'
+
 /** Rules the operator may turn; names are those of the configuration file (interfaces.md). */
 export interface CoreConfig {
   readonly mode: 'memory' | 'disk' // storage modes; S8
   readonly readAheadTokens: number // window of the disk tier
   readonly roundTo: number // 8: S17
+  readonly lengthClasses: readonly number[] // ascending edges; none: each padded length (S20)
+  readonly overtakeLimit: number // 1,000 (S20)
+  readonly budgetRule: BudgetRule | null // null: by mode (S18)
   readonly readyRule: 'full-batch' | 'batch-size' // S13
   readonly serve: 'next' | 'first' // S11; 'first' is the plain behaviour
   readonly channelDepth: number // 2

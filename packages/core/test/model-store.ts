@@ -18,6 +18,7 @@ export interface StoredItem {
 }
 
 interface StoredJob {
+  readonly weight: number
   flushed: boolean
   ended: boolean
   /** All that was ever accepted: ids are known for the life of the job (S36). */
@@ -36,8 +37,8 @@ export class ModelStore {
     this.createJob(0)
   }
 
-  createJob(job: number): void {
-    this.jobs.set(job, { flushed: false, ended: false, ids: new Set(), settled: {} })
+  createJob(job: number, weight = 1): void {
+    this.jobs.set(job, { weight, flushed: false, ended: false, ids: new Set(), settled: {} })
   }
 
   deleteJob(job: number): void {
@@ -88,9 +89,9 @@ export class ModelStore {
   /** What a broker that starts anew is told. */
   restored(): RestoredJob[] {
     this.read.clear()
-    return Array.from(this.jobs, ([job, { flushed, ended, settled }]) => ({
+    return Array.from(this.jobs, ([job, { weight, flushed, ended, settled }]) => ({
       job,
-      weight: 1,
+      weight,
       flushed,
       ended,
       settled: { ...settled },

@@ -11,6 +11,7 @@ import {
   RESULT_COMPLETED,
   RESULT_FAILED,
 } from '../src/types.js'
+import { ShadowQueues } from './shadow-queues.js'
 
 type ItemState = 'queued' | 'reclaimed' | 'retrying' | 'leased' | 'settled'
 
@@ -65,6 +66,7 @@ export class Shadow {
   readonly consumers = new Map<number, ShadowConsumer>()
   readonly flushed = new Map<number, boolean>([[0, false]])
   readonly cleaning = new Set<number>()
+  private readonly queues: ShadowQueues
   gateOpen = false
   /** Since when a model has had an idle consumer and work, per model (I8). */
   private readonly stuckSince = new Map<number, number>()
@@ -72,7 +74,9 @@ export class Shadow {
   constructor(
     private core: Core,
     private readonly config: CoreConfig,
-  ) {}
+  ) {
+    this.queues = new ShadowQueues(config)
+  }
 
   apply(
     event: CoreEvent,
@@ -81,6 +85,8 @@ export class Shadow {
     now: number,
   ): void {
     this.applyEvent(event, now)
+    const mayHold = event.type === 'resultsStored' || event.type === 'resultsRead'
+    if (mayHold) this.queues.setHeld(this.jobsOnHold())
     for (const effect of effects) this.applyEffect(event, effect, submitted, now)
     if (event.type === 'deleteJob') this.endOnDisk(event.job)
   }
@@ -119,6 +125,7 @@ export class Shadow {
     for (const map of [this.batches, this.consumers, this.stuckSince]) map.clear()
     this.lost.length = 0
     this.cleaning.clear()
+    this.queues.clear()
     this.gateOpen = false
   }
 
@@ -128,7 +135,10 @@ export class Shadow {
   }
 
   private applyEvent(event: CoreEvent, now: number): void {
-    if (event.type === 'createJob') this.flushed.set(event.job, false)
+    if (event.type === 'createJob') {
+      this.flushed.set(event.job, false)
+      this.queues.createJob(event.job, event.weight ?? 1)
+    }
     if (event.type === 'flush') {
       for (const job of event.job === null ? [...this.flushed.keys()] : [event.job]) {
         this.flushed.set(job, true)
@@ -170,7 +180,9 @@ export class Shadow {
 
   private endRetries(now: number): void {
     for (const item of this.unsettled) {
-      if (item.state === 'retrying' && item.dueAt <= now) item.state = 'queued'
+      if (item.state !== 'retrying' || item.dueAt > now) continue
+      item.state = 'queued'
+      if (!item.durable) this.queues.arrive(item, false)
     }
   }
 
@@ -205,6 +217,7 @@ export class Shadow {
         effect.codes.forEach((code, i) => {
           if (code !== 0) return
           this.accept(++this.lastSequence, submitted[i])
+          if (!submitted[i].durable) this.queues.arrive(submitted[i], true)
           this.flushed.set(submitted[i].job, false)
         })
         return
@@ -279,6 +292,7 @@ export class Shadow {
   private settled(slot: number): void {
     const item = this.itemOf(slot)
     check(item.state !== 'settled', `I1: ${item.id} settled twice`)
+    if (item.state === 'queued' && !item.durable) this.queues.withdraw(item)
     item.state = 'settled'
     this.unsettled.delete(item)
   }
@@ -290,6 +304,7 @@ export class Shadow {
     for (const item of items) {
       check(item.state === 'queued' || item.state === 'reclaimed', `I1: ${item.id} ${item.state}`)
       check(item.model === consumer.contract.model, 'a batch of another model')
+      if (item.state === 'queued' && !item.durable) this.queues.serve(item)
       item.state = 'leased'
       item.batch = effect.batch
     }
@@ -312,31 +327,39 @@ export class Shadow {
     consumer: ShadowConsumer,
     items: readonly ShadowItem[],
   ): void {
-    const { batchSize, tokens, roundTo } = consumer.contract
+    const { batchSize, tokens, roundTo, layout } = consumer.contract
+    const isActual = this.config.budgetRule === 'actual'
     const longest = Math.max(...items.map((item) => item.length))
     const padded = Math.ceil(longest / roundTo) * roundTo
     check(effect.paddedLength === padded, `S17: padded ${effect.paddedLength}, not ${padded}`)
-    check(effect.budgetTokens === padded * items.length, 'S22: budget tokens')
+    const actual = sum(items.map((item) => item.length))
+    check(effect.actualTokens === actual, 'S22: actual tokens')
+    check(effect.budgetTokens === (isActual ? actual : padded * items.length), 'S22: budget tokens')
     check(effect.fill === effect.budgetTokens / tokens, 'S22: fill')
     check(effect.size === items.length && items.length > 0, 'a batch without items')
     if (effect.closedBy === 'alone') {
       check(items.length === 1, 'S5: alone, but not one')
-      const classRounding = Math.max(roundTo, this.config.roundTo)
       for (const other of this.membersOf(consumer.contract.model)) {
-        const whole = Math.ceil(longest / classRounding) * classRounding
-        check(other.contract.tokens < whole, 'S5: alone, but another consumer holds it')
+        check(!this.holds(other, items[0]), 'S5: alone, but another consumer holds it')
         check(other.contract.tokens <= tokens, 'S5: alone, but not to the greatest budget')
       }
       return
     }
     check(items.length <= batchSize, 'I2: over batchSize')
-    check(padded * items.length <= tokens, 'I2: over tokens')
-    // Rounding finer than the shapes leaves room that no item of the shape fills.
-    const whole = roundTo >= this.config.roundTo
-    const partial = effect.cleanup || effect.sources.reclaimed > 0
+    const mostPadded = this.mostPadded(consumer)
+    check(padded * items.length <= mostPadded, 'I2: over tokens')
+    if (isActual) check(actual <= tokens, 'I2: over tokens, actual')
+    // Rounding finer than the shapes leaves room that no item of the shape fills, and so does a
+    // class of several padded lengths.
+    const shape = this.queues.paddedLength(longest)
+    const whole = roundTo >= this.config.roundTo && shape - longest < this.config.roundTo
+    const isOver = !this.holds(consumer, items[0])
+    const partial = effect.cleanup || effect.sources.reclaimed > 0 || isOver
     if (effect.closedBy === 'lane_empty') check(partial || !whole, 'S21: a normal batch not full')
     check(effect.normal === !partial, 'a batch that is neither normal nor part of a tail')
-    const oneMore = padded * (items.length + 1) > tokens
+    const overActual = isActual && actual + padded > tokens
+    const oneMore = padded * (items.length + 1) > mostPadded || overActual
+    if (layout === 'ragged' && isActual) check(mostPadded === Infinity, 'S18: ragged is not padded')
     if (oneMore) check(effect.closedBy === 'token_limit', `S21: ${effect.closedBy}`)
   }
 
@@ -371,8 +394,7 @@ export class Shadow {
   checkAll(now: number): void {
     this.checkCounts()
     this.checkTaking(now)
-    const onHold = new Set<number>()
-    for (const job of this.core.counts().jobs) if (job.onHold) onHold.add(job.job)
+    const onHold = this.jobsOnHold()
     const work = new Map<number, ShadowItem[]>()
     for (const item of this.unsettled) work.set(item.model, [])
     for (const item of this.unsettled) work.get(item.model)!.push(item)
@@ -381,6 +403,11 @@ export class Shadow {
       this.checkWorkConserving(model, items, ready)
       this.checkProgress(model, ready, now)
     }
+  }
+
+  private jobsOnHold(): Set<number> {
+    const { jobs } = this.core.counts()
+    return new Set(jobs.filter((job) => job.onHold).map((job) => job.job))
   }
 
   checkCounts(): void {
@@ -447,35 +474,50 @@ export class Shadow {
       check(full === 0, `I5: consumer ${member.id} has a place and a full batch waits`)
       for (const item of waiting) {
         const ready = item.state === 'reclaimed' || this.cleaning.has(model)
-        const held = this.budget(member, item) <= member.contract.tokens
+        const held = this.holds(member, item)
         check(!(ready && held), `I5: ${item.id} (${item.state}) waits beside a place`)
-        const alone = members.every((one) => this.budget(one, item) > one.contract.tokens)
+        const alone = members.every((one) => !this.holds(one, item))
         const most = members.every((one) => one.contract.tokens <= member.contract.tokens)
         check(!(alone && most), `I5: ${item.id} is over every budget and waits beside a place`)
       }
     }
   }
 
-  private budget(member: ShadowConsumer, item: ShadowItem): number {
-    const rounding = Math.max(member.contract.roundTo, this.config.roundTo)
-    return Math.ceil(item.length / rounding) * rounding
+  /** The most of items x padded length in a batch (S17, S18). */
+  private mostPadded({ contract }: ShadowConsumer): number {
+    if (this.config.budgetRule === 'padded') return contract.tokens
+    return contract.layout === 'padded' ? Math.floor(contract.tokens * 1.25) : Infinity
+  }
+
+  /** Whether every item of the item's shape is within the budget (S5). */
+  private holds(member: ShadowConsumer, item: ShadowItem): boolean {
+    const { tokens, roundTo } = member.contract
+    const shape = this.queues.paddedLength(item.length)
+    const padded = Math.ceil(shape / roundTo) * roundTo
+    const withinActual = this.config.budgetRule === 'padded' || shape <= tokens
+    return withinActual && padded <= this.mostPadded(member)
   }
 
   private fullBatches(member: ShadowConsumer, waiting: readonly ShadowItem[]): number {
     // Disk and lanes are ready each for itself (S12).
-    const counts = new Map<string, number>()
+    const shapes = new Map<string, { shape: number; count: number; tokens: number }>()
     for (const item of waiting) {
-      if (item.state !== 'queued') continue
-      const shape = Math.ceil(item.length / this.config.roundTo) * this.config.roundTo
+      if (item.state !== 'queued' || !this.holds(member, item)) continue
+      const shape = this.queues.paddedLength(item.length)
       const key = `${shape}:${item.durable}`
-      counts.set(key, (counts.get(key) ?? 0) + 1)
+      const held = shapes.get(key) ?? { shape, count: 0, tokens: 0 }
+      shapes.set(key, held)
+      held.count++
+      held.tokens += item.length
     }
+    const { tokens, batchSize, roundTo } = member.contract
     let full = 0
-    for (const [key, count] of counts) {
-      const shape = Number.parseInt(key, 10)
-      const padded = Math.ceil(shape / member.contract.roundTo) * member.contract.roundTo
-      const size = Math.min(member.contract.batchSize, Math.floor(member.contract.tokens / padded))
-      if (size > 0) full += Math.floor(count / size)
+    for (const { shape, count, tokens: waitingTokens } of shapes.values()) {
+      const padded = Math.ceil(shape / roundTo) * roundTo
+      const size = Math.min(batchSize, Math.floor(this.mostPadded(member) / padded))
+      const byTokens = waitingTokens / (tokens - shape + 1)
+      const isActual = this.config.budgetRule === 'actual'
+      full += Math.floor(Math.max(count / size, isActual ? byTokens : 0))
     }
     return full
   }
@@ -492,7 +534,7 @@ export class Shadow {
         one.channel.length === 0 &&
         one.inFlight.length === 0 &&
         !one.silent &&
-        queued.some((item) => this.budget(one, item) <= one.contract.tokens),
+        queued.some((item) => this.holds(one, item)),
     )
     const waits = members.some((one) => !one.hasRoom || (!one.silent && one.channel.length > 0))
     if (!this.gateOpen || !idle || waits) {

@@ -64,6 +64,9 @@ export class Simulation {
     this.config = config({
       mode: onDisk ? 'disk' : 'memory',
       readAheadTokens: random.pick([0, 100, 10_000]),
+      lengthClasses: random.pick([[], [], [16, 64], [20, 21, 40], [300]]),
+      overtakeLimit: random.pick([0, 2, 10, 1000]),
+      budgetRule: random.pick(['padded', 'padded', 'actual']),
       releaseThreshold: random.pick([null, 0, 100, 1000]),
       maxUnreadResultBytes: random.pick([1000, 1_000_000]),
       cleanupIdleMs: random.pick([0, 1, 50]),
@@ -89,6 +92,7 @@ export class Simulation {
   }
 
   run(steps: number): void {
+    for (let jobs = this.random.int(0, 3); jobs > 0; jobs--) this.createJob()
     for (let i = 0; i < steps; i++) this.act()
     this.finish()
   }
@@ -125,7 +129,7 @@ export class Simulation {
   /** What a shell does with the store. */
   private keep(store: ModelStore, event: CoreEvent, effects: readonly Effect[]): void {
     const { items } = this.core
-    if (event.type === 'createJob') store.createJob(event.job)
+    if (event.type === 'createJob') store.createJob(event.job, event.weight)
     if (event.type === 'flush') {
       for (const [id, job] of store.jobs)
         if (event.job === null || event.job === id) job.flushed = true
@@ -156,10 +160,15 @@ export class Simulation {
     else if (what < 89) this.lose()
     else if (what < 92) this.late()
     else if (what < 94) this.flush()
-    else if (what < 95) this.step({ type: 'createJob', job: this.nextJob++ })
+    else if (what < 95) this.createJob()
     else if (what < 96) this.deleteJob()
     else if (what < 97 && this.store !== null) this.restart(this.store)
     else this.disturb()
+  }
+
+  private createJob(): void {
+    const weight = this.random.pick([1, 1, 2, 7])
+    this.step({ type: 'createJob', job: this.nextJob++, weight })
   }
 
   private submit(): void {
@@ -231,6 +240,7 @@ export class Simulation {
       tokens: random.pick([16, 64, 200, 1024]),
       inputLength: random.pick([32, 512, 512]),
       roundTo: random.pick([1, 8, 8, 16]),
+      layout: random.pick(['padded', 'padded', 'ragged']),
       maxInFlight: random.int(1, 2),
     })
     const consumer = this.nextConsumer++

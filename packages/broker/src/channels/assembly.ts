@@ -194,6 +194,7 @@ function zero(memory: ArrayBuffer, from: number, to: number): void {
 export function largestBatchBytes(
   contract: {
     readonly batchSize: number
+    /** Token ids that it sends, padding with them. */
     readonly tokens: number
   },
   idBytesMax: number,

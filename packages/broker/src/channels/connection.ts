@@ -51,6 +51,8 @@ export interface ConnectionHost {
   readonly brokerLife: bigint
   readonly leaseTimeoutMs: number
   readonly roundTo: number
+  /** Of a consumer that names none. */
+  readonly layout: Contract['layout']
   readonly log: Logger
   /** @throws FabricError FABRIC_FORBIDDEN, FABRIC_DRAINING */
   admit(credentials: { readonly uid: number; readonly gid: number }): void
@@ -213,7 +215,8 @@ export class Connection {
   }
 
   #contract(hello: Hello): Contract {
-    const { layout = 'padded', roundTo = this.host.roundTo, maxInFlight = 1 } = hello.contract
+    const { layout = this.host.layout, roundTo = this.host.roundTo } = hello.contract
+    const { maxInFlight = 1 } = hello.contract
     return { ...hello.contract, layout, roundTo, maxInFlight }
   }
 

@@ -1,7 +1,7 @@
 // Which transport a consumer gets, and why: the size of its ring, the bound on all rings together,
 // and what is said when there is none. Rings are made only after a consumer has introduced itself.
 
-import type { Contract } from '@fabric/core'
+import { type BudgetRule, type Contract, mostTokens } from '@fabric/core'
 import { FabricError, ID_BYTES_MAX, type TransportWish } from '@fabric/protocol'
 import { RING_ABI_VERSION, RingError, RingWriter } from '@fabric/shm-ring'
 import { largestBatchBytes } from './assembly.js'
@@ -11,6 +11,7 @@ export interface RingBudgetOptions {
   readonly ringBytesMax: number
   readonly channelDepth: number
   readonly maxBatchBytes: number
+  readonly budgetRule: BudgetRule
   readonly hugePages: 'try' | 'require' | 'off'
 }
 
@@ -69,8 +70,11 @@ export class RingBudget {
 
   #capacity(contract: Contract): number {
     const batches = Math.max(BATCHES_PER_RING, this.options.channelDepth + contract.maxInFlight + 1)
-    const { maxBatchBytes } = this.options
-    const wanted = batches * Math.min(largestBatchBytes(contract, ID_BYTES_MAX), maxBatchBytes)
+    const { maxBatchBytes, budgetRule } = this.options
+    const { batchSize } = contract
+    const tokens = mostTokens(contract, budgetRule)
+    const largest = largestBatchBytes({ batchSize, tokens }, ID_BYTES_MAX)
+    const wanted = batches * Math.min(largest, maxBatchBytes)
     const power = 2 ** Math.ceil(Math.log2(wanted))
     return Math.min(Math.max(this.options.ringBytes, power), RING_BYTES_LARGEST)
   }

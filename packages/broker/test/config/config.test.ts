@@ -74,6 +74,13 @@ describe('config: refusals name the key and where it stands', () => {
       /try \| require \| off/,
     ],
     ['no power of two', { flags: { ringBytes: 5 * 2 ** 20 } }, 'ringBytes', /power of two/],
+    [
+      'a list that does not ascend',
+      { flags: { lengthClasses: '128,64' } },
+      'lengthClasses',
+      /ascending/,
+    ],
+    ['a class of length 0', { flags: { lengthClasses: '0,64' } }, 'lengthClasses', /1 or more/],
     ['a list with a word', { flags: { allowUids: '1,root' } }, 'allowUids', /integers/],
     ['an address without a port', { flags: { http: 'localhost' } }, 'http', /host:port/],
     ['a bad variable', { environment: { FABRIC_SERVE: 'last' } }, 'serve', /FABRIC_SERVE/],

@@ -23,6 +23,21 @@ describe('connection: introduction', () => {
     expect(broker.state().consumers).toHaveLength(1)
   })
 
+  test('S18: a consumer that names no layout gets the ragged one under the actual rule', async () => {
+    const broker = await testBroker({ budgetRule: 'actual' })
+    const consumer = await FakeConsumer.connect(broker.socketPath)
+    expect(consumer.welcome.layout).toBe('ragged')
+    const contract = {
+      batchSize: 4,
+      tokens: 64,
+      inputLength: 64,
+      model: 0,
+      layout: 'padded' as const,
+    }
+    const other = await FakeConsumer.connect(broker.socketPath, { contract })
+    expect(other.welcome.layout).toBe('padded')
+  })
+
   test('a second consumer of the same name gets a name of its own', async () => {
     const broker = await testBroker()
     await FakeConsumer.connect(broker.socketPath)
