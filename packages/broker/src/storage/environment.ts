@@ -116,7 +116,11 @@ function checkFile(path: string, readOnly: boolean, onProblem: (problem: string)
       )
     if (size >= neededBytes) return
     const cut = `${path} is ${neededBytes - size} bytes too short`
-    if (readOnly) throw new FabricError('FABRIC_STORE_DAMAGED', `${cut}: ${WHAT_TO_DO}`)
+    if (readOnly)
+      throw new FabricError(
+        'FABRIC_STORE_DAMAGED',
+        `${cut}: restore a copy of the folder, or start the broker, which goes on with what is left of it`,
+      )
     ftruncateSync(file, neededBytes)
     onProblem(`${cut}: what stood there is lost; fabric-broker verify says what it was`)
   } finally {

@@ -256,6 +256,7 @@ export class WriteLoop {
   }
 
   #close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
     const failure: Failure =
       this.#health.state === 'ok'
         ? { code: 'FABRIC_INTERNAL', message: 'the store was closed' }

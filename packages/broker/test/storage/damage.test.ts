@@ -1,0 +1,219 @@
+// Damaged data files: what can be read is served, what cannot is set aside and counted, and who cannot
+// start says what to do.
+import { copyFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { dataFile, openEnvironment } from '../../src/storage/environment.ts'
+import { blockKey, META_FORMAT, resultKey } from '../../src/storage/layout.ts'
+import type { Store, StoreProblem } from '../../src/storage/store.ts'
+import { checkStore } from '../../src/storage/verify.ts'
+import { folder, folderInMemory, store } from './support/folder.ts'
+import { blockOf, item, job, settled } from './support/items.ts'
+import { Random } from './support/random.ts'
+
+const PAGE = 4096
+const ALL = 1 << 30
+const SHAPE = { model: 1, paddedLength: 8 }
+
+async function filled(dataDir: string, groups = 4): Promise<void> {
+  const one = await store(dataDir)
+  await one.createJob(job(1))
+  for (let group = 0; group < groups; group++) await addGroup(one, group)
+  await one.close()
+}
+
+/** Ten items, three of them settled. */
+async function addGroup(one: Store, group: number): Promise<void> {
+  const items = Array.from({ length: 10 }, (_, i) => item(`${group}-${i}`, 5))
+  const sequences = Float64Array.from(items, (_, i) => 10 * group + i + 1)
+  await one.append({ job: 1, block: blockOf(1, items), sequences, acceptedAtMs: 0 })
+  await one.settle([0, 1, 2].map((i) => settled(1, sequences[i], items[i])))
+}
+
+/** Turns a byte of a row's value. */
+async function damage(
+  dataDir: string,
+  table: 'items' | 'marks' | 'results' | 'counters',
+  key: Buffer,
+) {
+  const environment = openEnvironment(dataDir)
+  const bytes = environment.tables[table].getBinary(key)!
+  bytes[bytes.length - 1] ^= 1
+  await environment.tables[table].put(key, bytes)
+  await environment.root.flushed
+  await environment.root.close()
+}
+
+async function problemsOf(dataDir: string): Promise<readonly string[]> {
+  const environment = openEnvironment(dataDir, { readOnly: true })
+  const { problems } = checkStore(environment)
+  await environment.root.close()
+  return problems
+}
+
+describe('damage', () => {
+  test.each(['items', 'marks'] as const)(
+    'a block whose %s are damaged is set aside, its items count as lost, the others go on',
+    async (table) => {
+      const dataDir = folderInMemory()
+      await filled(dataDir)
+      await damage(dataDir, table, blockKey(1, SHAPE, 11))
+      expect((await problemsOf(dataDir)).length).toBeGreaterThan(0)
+      const one = await store(dataDir)
+      const told = new Promise<StoreProblem>((resolve) => {
+        one.onProblem = resolve
+      })
+      const read = await one.read(1, SHAPE, ALL, ALL)
+      expect(read!.sequences.length).toBe(21)
+      expect(await told).toMatchObject({ lost: { job: 1, ...SHAPE, items: 7, tokens: 35 } })
+      // A settlement of what is lost is left out.
+      expect(Array.from(await one.settle([settled(1, 14, item('1-3', 5))]))).toEqual([0])
+      await one.close()
+      const again = await store(dataDir)
+      expect(again.recovery.jobs[0]).toMatchObject({
+        accepted: 40,
+        settled: { completed: 12 },
+        lost: 7,
+        shapes: [{ items: 21 }],
+      })
+      await again.close()
+      expect(
+        (await problemsOf(dataDir)).every((text) => text.startsWith('set aside earlier')),
+      ).toBe(true)
+    },
+  )
+
+  test('a settlement that meets a damaged block sets it aside too', async () => {
+    const dataDir = folderInMemory()
+    await filled(dataDir)
+    await damage(dataDir, 'items', blockKey(1, SHAPE, 1))
+    const one = await store(dataDir)
+    const told = new Promise<StoreProblem>((resolve) => {
+      one.onProblem = resolve
+    })
+    const [four, fourteen] = [settled(1, 4, item('0-3', 5)), settled(1, 14, item('1-3', 5))]
+    expect(Array.from(await one.settle([four, fourteen]))).toEqual([0, 1])
+    expect(await told).toMatchObject({ lost: { items: 7 } })
+  })
+
+  test('damaged results are left out, and readers go on behind them', async () => {
+    const dataDir = folderInMemory()
+    await filled(dataDir)
+    await damage(dataDir, 'results', resultKey(1, 3))
+    const one = await store(dataDir)
+    const offsets: number[] = []
+    for (let offset = 0; offset < 12; ) {
+      const { records, nextOffset } = await one.results(1, offset, ALL)
+      records.forEach((_, i) => {
+        offsets.push(nextOffset - records.length + i)
+      })
+      offset = nextOffset
+    }
+    expect(offsets).toEqual([0, 1, 2, 6, 7, 8, 9, 10, 11])
+  })
+
+  test('counts that cannot be read are made anew', async () => {
+    const dataDir = folderInMemory()
+    await filled(dataDir)
+    await damage(dataDir, 'counters', Buffer.from([0, 0, 0, 1]))
+    const one = await store(dataDir)
+    expect(one.recovery.problems.length).toBe(1)
+    expect(one.recovery.jobs[0]).toMatchObject({
+      accepted: 40,
+      settled: { completed: 12 },
+      shapes: [{ items: 28, tokens: 140 }],
+      results: { firstOffset: 0, endOffset: 12 },
+    })
+    await one.resultsRead(1, 0)
+    await one.close()
+    expect(await problemsOf(dataDir)).toEqual([])
+  })
+
+  test('a newer format is refused by its number', async () => {
+    const dataDir = folderInMemory()
+    await filled(dataDir, 1)
+    const environment = openEnvironment(dataDir)
+    await environment.tables.meta.put(META_FORMAT, Buffer.from([99, 0, 0, 0]))
+    await environment.root.close()
+    await expect(store(dataDir)).rejects.toMatchObject({
+      code: 'FABRIC_STORE_VERSION',
+      message: expect.stringContaining('format 99'),
+    })
+  })
+
+  test('a file without a meta page, and one that is no data file, are refused with what to do', async () => {
+    const dataDir = folderInMemory()
+    await filled(dataDir, 1)
+    const file = readFileSync(dataFile(dataDir))
+    file.fill(0, 0, 2 * PAGE)
+    writeFileSync(dataFile(dataDir), file)
+    const refusal = {
+      code: 'FABRIC_STORE_DAMAGED',
+      message: expect.stringContaining('fabric-broker verify'),
+    }
+    await expect(store(dataDir)).rejects.toMatchObject(refusal)
+    writeFileSync(dataFile(dataDir), 'not ours, '.repeat(5000))
+    await expect(store(dataDir)).rejects.toMatchObject(refusal)
+  })
+
+  test('a file that was cut starts with what is left of it, or says what to do', async () => {
+    const dataDir = folderInMemory()
+    await filled(dataDir, 20)
+    const file = readFileSync(dataFile(dataDir))
+    const random = new Random(1)
+    for (let round = 0; round < 6; round++) {
+      writeFileSync(dataFile(dataDir), file)
+      truncateSync(dataFile(dataDir), 2 * PAGE + random.below(file.length - 2 * PAGE))
+      try {
+        const one = await store(dataDir)
+        expect(one.recovery.problems[0]).toContain('too short')
+        await one.close()
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'FABRIC_STORE_DAMAGED' })
+      }
+    }
+  })
+})
+
+describe('a power cut', () => {
+  // What reaches the disk between two syncs is any part of the pages written since the first. LMDB
+  // syncs the pages of a transaction before it writes its meta page, so with the old meta page the
+  // state is the old one, whichever of the new pages are there, whole or torn.
+  test('pages of an unfinished commit, dropped or torn, leave the state of the commit before', async () => {
+    const dataDir = folder()
+    await filled(dataDir, 6)
+    const path = dataFile(dataDir)
+    const random = new Random(Number(process.env.SEED ?? 1))
+    const before = `${path}.before`
+    for (let group = 6; group < 12; group++) {
+      copyFileSync(path, before)
+      const one = await store(dataDir)
+      const items = Array.from({ length: 10 }, (_, i) => item(`${group}-${i}`, 5))
+      const sequences = Float64Array.from(items, (_, i) => 10 * group + i + 1)
+      const expected = one.recovery
+      await one.append({ job: 1, block: blockOf(1, items), sequences, acceptedAtMs: 0 })
+      await one.close()
+      const after = readFileSync(path)
+      const torn = tear(readFileSync(before), after, random)
+      writeFileSync(path, torn)
+      const again = await store(dataDir)
+      expect(again.recovery).toEqual(expected)
+      const known = await again.lookup(blockOf(1, items))
+      expect(Array.from(known)).toEqual(items.map(() => 0))
+      await again.close()
+      expect(await problemsOf(dataDir)).toEqual([])
+      // Go on from the whole commit.
+      writeFileSync(path, after)
+    }
+  })
+})
+
+/** The old meta pages, and of every other page the old bytes, the new ones, or some of each. */
+function tear(before: Buffer, after: Buffer, random: Random): Buffer {
+  const torn = Buffer.alloc(Math.max(before.length, after.length))
+  before.copy(torn)
+  for (let at = 2 * PAGE; at < after.length; at += PAGE) {
+    const sectors = random.pick([0, 8, 8, random.below(9)])
+    after.copy(torn, at, at, Math.min(after.length, at + 512 * sectors))
+  }
+  return torn
+}

@@ -1,0 +1,184 @@
+// A disk that fills up, refuses, is slow: by errno put below the store, and by a small file system of
+// its own where the test may make one.
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Store, StoreHealth } from '../../src/storage/store.ts'
+import { folder, folderInMemory, store } from './support/folder.ts'
+import { blockOf, item, job, settled, type TestItem } from './support/items.ts'
+
+const ENOSPC = 28
+const EIO = 5
+const EROFS = 30
+
+let sequence = 0
+const append = (items: readonly TestItem[]) => ({
+  job: 1,
+  block: blockOf(1, items),
+  sequences: Float64Array.from(items, () => ++sequence),
+  acceptedAtMs: 0,
+})
+const codes = (answer: Uint8Array) => Array.from(answer)
+
+/** Told as soon as the store is in that state. */
+function healthOf(one: Store, state: StoreHealth['state']): Promise<StoreHealth> {
+  return new Promise((resolve) => {
+    one.onHealth = (health) => {
+      if (health.state === state) resolve(health)
+    }
+    if (one.health.state === state) resolve(one.health)
+  })
+}
+
+describe('a failing disk', () => {
+  test.each([
+    [ENOSPC, 'FABRIC_DISK_FULL'],
+    [EIO, 'FABRIC_DISK_FAILED'],
+    [EROFS, 'FABRIC_DISK_FAILED'],
+  ])(
+    'errno %i refuses appends as %s, keeps settlements, and is over when the disk is well',
+    async (errno, code) => {
+      const dataDir = folderInMemory()
+      const faults = new Int32Array(new SharedArrayBuffer(8))
+      const one = await store(dataDir, { faults, probeIntervalMs: 5 })
+      await one.createJob(job(1))
+      const items = [item('a', 3), item('b', 3)]
+      const written = append(items)
+      await one.append(written)
+
+      const degraded = healthOf(one, 'degraded')
+      faults[0] = errno
+      await expect(one.append(append([item('c', 3)]))).rejects.toMatchObject({ code })
+      expect(await degraded).toMatchObject({ state: 'degraded', code })
+      await expect(one.append(append([item('d', 3)]))).rejects.toMatchObject({ code })
+      // What is there can still be read, and what settles waits for the disk.
+      const shape = { model: 1, paddedLength: 8 }
+      expect((await one.read(1, shape, 100, 100))!.sequences.length).toBe(2)
+      let isSettled = false
+      const settling = one
+        .settle([settled(1, written.sequences[0], items[0])])
+        .finally(() => (isSettled = true))
+      expect(codes(await one.lookup(blockOf(1, items)))).toEqual([1, 1])
+      expect(isSettled).toBe(false)
+
+      const ok = healthOf(one, 'ok')
+      faults[0] = 0
+      await ok
+      expect(codes(await settling)).toEqual([1])
+      // Nothing of a refused append was kept: its ids are new.
+      expect(codes(await one.append(append([item('c', 3), item('a', 3)])))).toEqual([0, 1])
+      await one.close()
+      const again = await store(dataDir)
+      expect(again.recovery.jobs[0]).toMatchObject({ accepted: 3, settled: { completed: 1 } })
+    },
+  )
+
+  test('settlements beyond maxHeldResultBytes are refused while the disk fails', async () => {
+    const faults = new Int32Array(new SharedArrayBuffer(8))
+    const one = await store(folderInMemory(), {
+      faults,
+      probeIntervalMs: 5,
+      maxHeldResultBytes: 4000,
+    })
+    await one.createJob(job(1))
+    const written = append([item('a', 3), item('b', 3)])
+    await one.append(written)
+    const degraded = healthOf(one, 'degraded')
+    faults[0] = EIO
+    const held = one.settle([settled(1, written.sequences[0], item('a', 3), 'v'.repeat(2000))])
+    await degraded
+    await expect(
+      one.settle([settled(1, written.sequences[1], item('b', 3), 'v'.repeat(2000))]),
+    ).rejects.toMatchObject({ code: 'FABRIC_DISK_FAILED' })
+    faults[0] = 0
+    expect(codes(await held)).toEqual([1])
+  })
+
+  test('a slow disk makes whoever waits for it share one commit', async () => {
+    const faults = new Int32Array(new SharedArrayBuffer(8))
+    const dataDir = folderInMemory()
+    const one = await store(dataDir, { faults })
+    await one.createJob(job(1))
+    faults[1] = 20
+    const first = one.append(append([item('first', 1)]))
+    const rest = Array.from({ length: 50 }, (_, i) => one.append(append([item(`i${i}`, 1)])))
+    const order: string[] = []
+    first.then(() => order.push('first'))
+    for (const each of rest) each.then(() => order.push('rest'))
+    await Promise.all([first, ...rest])
+    expect(order[0]).toBe('first')
+    expect(order.length).toBe(51)
+  })
+
+  test('relaxed, an append is answered before its commit, and closing commits it', async () => {
+    const dataDir = folderInMemory()
+    const one = await store(dataDir, { sync: 'relaxed', syncIntervalMs: 60_000 })
+    await one.createJob(job(1))
+    expect(codes(await one.append(append([item('a', 3)])))).toEqual([0])
+    expect(codes(await one.append(append([item('a', 3)])))).toEqual([1])
+    await one.close()
+    const again = await store(dataDir)
+    expect(again.recovery.jobs[0].accepted).toBe(1)
+  })
+
+  test('relaxed, what was answered outlasts a disk that fails for a while', async () => {
+    const faults = new Int32Array(new SharedArrayBuffer(8))
+    const one = await store(folderInMemory(), {
+      sync: 'relaxed',
+      syncIntervalMs: 5,
+      faults,
+      probeIntervalMs: 5,
+    })
+    await one.createJob(job(1))
+    const degraded = healthOf(one, 'degraded')
+    faults[0] = EIO
+    expect(codes(await one.append(append([item('a', 3)])))).toEqual([0])
+    await degraded
+    expect(codes(await one.lookup(blockOf(1, [item('a', 3)])))).toEqual([1])
+    const ok = healthOf(one, 'ok')
+    faults[0] = 0
+    await ok
+    expect((await one.read(1, { model: 1, paddedLength: 8 }, 1, 1))!.sequences.length).toBe(1)
+  })
+})
+
+describe('a full disk', () => {
+  test('a file system that fills up refuses appends, takes settlements, and accepts again when there is room', async ({
+    skip,
+  }) => {
+    const mountPoint = folder()
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=12m', 'tmpfs', mountPoint])
+    } catch {
+      skip('only root can mount a small file system')
+    }
+    onTestFinished(() => {
+      execFileSync('umount', ['-l', mountPoint])
+    })
+    const one = await store(join(mountPoint, 'data'), {
+      diskReserveBytes: 2 * 2 ** 20,
+      probeIntervalMs: 5,
+    })
+    await one.createJob(job(1))
+    const kept: { sequence: number; one: TestItem }[] = []
+    let refused: unknown = null
+    for (let round = 0; refused === null && round < 200; round++) {
+      const items = Array.from({ length: 50 }, (_, i) => item(`${round}-${i}`, 1000))
+      const written = append(items)
+      try {
+        await one.append(written)
+        items.forEach((each, i) => {
+          kept.push({ sequence: written.sequences[i], one: each })
+        })
+      } catch (error) {
+        refused = error
+      }
+    }
+    expect(refused).toMatchObject({ code: 'FABRIC_DISK_FULL' })
+    expect(kept.length).toBeGreaterThan(500)
+    const settling = kept.map((each) => settled(1, each.sequence, each.one))
+    for (let at = 0; at < settling.length; at += 50)
+      expect(await one.settle(settling.slice(at, at + 50))).not.toContain(0)
+    expect(codes(await one.append(append([item('room', 1000)])))).toEqual([0])
+  })
+})
