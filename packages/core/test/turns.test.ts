@@ -1,6 +1,8 @@
 // S20a: jobs take turns within a shape, by tokens.
 
 import { expect, it } from 'vitest'
+import { Items } from '../src/items.js'
+import { newPlainList, ShapeQueue } from '../src/shape-queue.js'
 import { RESULT_NACK } from '../src/types.js'
 import { Bench } from './helpers.js'
 
@@ -108,4 +110,22 @@ it('S20a: the age of the oldest item looks at every job', () => {
   bench.do({ type: 'deleteJob', job: 1 })
   bench.advance(3)
   expect(bench.core.counts().oldestItemAgeNs).toBe(3e6)
+})
+
+it('S20a: an item that is withdrawn, not served, is no part of its job’s turn', () => {
+  const items = new Items()
+  const queue = new ShapeQueue(8, newPlainList)
+  const slots = [1, 1, 1, 2, 2, 2].map((job) => {
+    const slot = items.alloc()
+    items.length.set(slot, 8)
+    items.job.set(slot, job)
+    queue.push(items, slot, 2)
+    return slot
+  })
+  queue.remove(items, slots[0])
+  const served: number[] = []
+  while (queue.count > 0) served.push(slots.indexOf(queue.take(items)))
+  expect(served).toEqual([1, 2, 3, 4, 5])
+  expect(queue.tokens).toBe(0)
+  expect(queue.head).toBe(-1)
 })

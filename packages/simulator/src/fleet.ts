@@ -2,7 +2,7 @@
 import { type Agenda, COMPLETION, DEATH, LISTED } from './agenda.js'
 import type { SimulatedBatch } from './batch.js'
 import { SimulatedConsumer } from './consumer.js'
-import { contractFor } from './contract.js'
+import { contractFor, type UsualContract } from './contract.js'
 import type { ConsumerData } from './scenario/schema.js'
 import type { Fleet, Shell } from './shell.js'
 
@@ -21,7 +21,7 @@ export class Consumers implements Fleet {
   constructor(
     private readonly shell: Shell,
     private readonly agenda: Agenda,
-    private readonly roundTo: number,
+    private readonly usual: UsualContract,
     leaseTimeoutMs: number,
   ) {
     this.#renewEveryNs = Math.floor((leaseTimeoutMs * NS_PER_MS) / RENEWALS_PER_LEASE)
@@ -48,7 +48,7 @@ export class Consumers implements Fleet {
       this.die(before)
       if (before.respawn !== null) before.respawn.cancelled = true
     }
-    const contract = contractFor(data, this.roundTo)
+    const contract = contractFor(data, this.usual)
     const times = this.shell.tally.times(contract.model)
     const consumer = new SimulatedConsumer(data, contract, times, before)
     this.byName.set(data.name, consumer)

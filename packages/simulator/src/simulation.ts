@@ -6,6 +6,7 @@
 import { Agenda, DEATH, LISTED } from './agenda.js'
 import { Arrivals } from './arrivals.js'
 import type { SimulatedConsumer } from './consumer.js'
+import { usualContract } from './contract.js'
 import { Consumers } from './fleet.js'
 import type { IdleTime } from './idle-time.js'
 import { type Summary, summaryOf } from './report/summary.js'
@@ -24,7 +25,12 @@ export class Simulation {
   constructor(scenario: Scenario, options: ShellOptions = {}) {
     const { rules, consumers, events } = scenario
     this.#shell = new Shell(rules, options)
-    this.#consumers = new Consumers(this.#shell, this.#agenda, rules.roundTo, rules.leaseTimeoutMs)
+    this.#consumers = new Consumers(
+      this.#shell,
+      this.#agenda,
+      usualContract(rules),
+      rules.leaseTimeoutMs,
+    )
     this.#shell.fleet = this.#consumers
     this.#arrivals = new Arrivals(this.#shell, this.#agenda)
     this.#shell.needsNames ||= speaksOfItems(scenario)

@@ -267,3 +267,35 @@ it('script: an item’s own line wins over that of its batch', () => {
   ])
   expect(of(ran, 'dispatch').map(({ attempts }) => attempts)).toEqual([1, 2])
 })
+
+it('simulate: under the actual rule a consumer that names no layout takes the ragged one (S18)', () => {
+  const batches = (over: object) =>
+    of(
+      run({
+        config: { ...open, budgetRule: 'actual' },
+        consumers: [gpu({ batchSize: 64, tokens: 40, ...over })],
+        events: [
+          { atUs: 0, submit: items('abcdefgh', 1) },
+          { atUs: 1, flush: {} },
+        ],
+      }),
+      'dispatch',
+    ).map(({ items, fill }) => `${items.join('')} ${fill}`)
+  expect(batches({})).toEqual(['abcdefgh 0.2'])
+  // 1.25 x 40 padded tokens are six rows of 8.
+  expect(batches({ layout: 'padded' })).toEqual(['abcdef 0.15', 'gh 0.05'])
+})
+
+it('simulate: lengthClasses and weights are those of the core (S20, S20a)', () => {
+  const ran = run({
+    config: { ...open, lengthClasses: [32] },
+    consumers: [gpu({ batchSize: 6, tokens: 192 })],
+    events: [
+      { atUs: 0, createJob: { name: 'heavy', weight: 2 } },
+      { atUs: 0, submit: items('abc', 32) },
+      { atUs: 0, submit: items('xyz', 32, { job: 'heavy' }) },
+    ],
+  })
+  expect(of(ran, 'activate')).toMatchObject([{ paddedLength: 32 }])
+  expect(of(ran, 'dispatch')[0].items.join('')).toBe('axybzc')
+})

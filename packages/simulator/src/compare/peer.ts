@@ -2,7 +2,7 @@
 // times, and nothing of what the core does.
 import type { Contract } from '@fabric/core'
 import { Agenda, COMPLETION, type Entry, LISTED } from '../agenda.js'
-import { contractFor } from '../contract.js'
+import { contractFor, usualContract } from '../contract.js'
 import { IdleTime, type ModelTimes } from '../idle-time.js'
 import type { Scenario } from '../scenario/read.js'
 import type { ConsumerData, EventData } from '../scenario/schema.js'
@@ -86,7 +86,7 @@ export class Peer {
     const queue = this.#queueOf(data.model)
     const time = new IdleTime(queue.times)
     time.arrive(this.#now)
-    const contract = contractFor(data, this.scenario.rules.roundTo)
+    const contract = contractFor(data, usualContract(this.scenario.rules))
     this.#consumers.push({ data, contract, time, queue, isBusy: false, lastPadded: 0 })
   }
 
