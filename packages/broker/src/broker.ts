@@ -12,6 +12,7 @@ import { RingBudget } from './channels/ring-budget.js'
 import { type Clock, monotonicClock, NS_PER_MS } from './clock.js'
 import { type ConfigSources, loadConfig, unknownVariables } from './config/load.js'
 import type { BrokerConfig } from './config/options.js'
+import { diskResultHome } from './durable/durability.js'
 import { Engine } from './engine.js'
 import type { SubmitAnswer } from './http/ingest.js'
 import { type HttpFace, HttpServer, isLoopback, parseAddress } from './http/server.js'
@@ -24,6 +25,8 @@ import { defaultSocketPath } from './server/socket-path.js'
 import { UnixListener } from './server/unix-listener.js'
 import { type BrokerState, makeState } from './state.js'
 import { Stats } from './stats.js'
+import { openStore } from './storage/open.js'
+import type { Store } from './storage/store.js'
 import { Story } from './story.js'
 import { VERSION } from './version.js'
 import { warmUp } from './warm-up.js'
@@ -33,6 +36,8 @@ export interface BrokerOptions extends ConfigSources {
   readonly log?: Logger
   /** How long a connection may take to introduce itself. */
   readonly helloDeadlineMs?: number
+  /** Another store than the one in dataDir, in disk mode. */
+  readonly openStore?: (dataDir: string, options: { maxKeptResultBytes: number }) => Promise<Store>
 }
 
 export interface RunningBroker {
@@ -59,9 +64,18 @@ export async function startBroker(options: BrokerOptions = {}): Promise<RunningB
   checkUsersCanBeTold(config)
   const socketPath = config.socket ?? defaultSocketPath()
   if (!config.debuggable) hardenProcess()
-  const broker = new Broker(config, log, options.helloDeadlineMs)
-  await broker.listen(socketPath)
-  return broker
+  const { dataDir, maxKeptResultBytes } = config
+  const open = options.openStore ?? openStore
+  const store = dataDir === null ? null : await open(dataDir, { maxKeptResultBytes })
+  try {
+    const broker = new Broker(config, log, options.helloDeadlineMs, store)
+    await broker.recover()
+    await broker.listen(socketPath)
+    return broker
+  } catch (error) {
+    await store?.close()
+    throw error
+  }
 }
 
 /** The addon asks the kernel who connects; without it, the socket's mode is all that keeps others out. */
@@ -74,6 +88,9 @@ function checkUsersCanBeTold({ allowUids, allowGids }: BrokerConfig): void {
     { field: allowUids.length > 0 ? 'allowUids' : 'allowGids' },
   )
 }
+
+/** What has been settled is given so long to reach the disk at the end, whatever drainTimeoutMs is. */
+const DISK_DRAIN_MS = 5_000
 
 class Broker implements RunningBroker {
   socketPath = ''
@@ -102,6 +119,7 @@ class Broker implements RunningBroker {
     readonly config: BrokerConfig,
     readonly log: Logger,
     readonly helloDeadlineMs: number | undefined,
+    readonly store: Store | null,
   ) {
     this.#budgetRule = budgetRuleOf(config)
     warmUp(this.#coreConfig())
@@ -110,7 +128,9 @@ class Broker implements RunningBroker {
     this.#admission = new Admission(config, (uid) =>
       log.warn({ uid, code: 'FABRIC_CONSUMER_LIMIT' }, 'a crowd connects and does not say hello'),
     )
-    this.#jobs = new JobTable(new ResultStore(config.maxKeptResultBytes), config.maxJobs)
+    const results =
+      store === null ? new ResultStore(config.maxKeptResultBytes) : diskResultHome(store)
+    this.#jobs = new JobTable(results, config.maxJobs, store?.recovery.lastJob)
     this.#engine = new Engine({
       core: new Core(this.#coreConfig()),
       clock: this.#clock,
@@ -119,11 +139,27 @@ class Broker implements RunningBroker {
       story: this.#story,
       brokerLife: this.#brokerLife,
       channelDepth: config.channelDepth,
+      store,
       onBug: (error) => this.#die(error),
     })
-    // The core makes job 0 itself: items without a job belong to it.
-    this.#jobs.create(DEFAULT_JOB)
     this.#host = this.#makeHost()
+  }
+
+  /** Disk mode goes on where an earlier life ended; memory mode begins with nothing. */
+  async recover(): Promise<void> {
+    const { disk } = this.#engine
+    // The core makes job 0 itself: items without a job belong to it.
+    if (disk === null || this.store === null) {
+      this.#jobs.create(DEFAULT_JOB)
+      return
+    }
+    this.store.onHealth = (health) => this.#story.storeHealth(health)
+    this.store.onProblem = ({ message, lost }) => {
+      this.#story.storeProblem(message)
+      if (lost !== null) this.#engine.lost(lost)
+    }
+    await disk.recover()
+    this.#story.recovered(this.store.recovery)
   }
 
   async listen(socketPath: string): Promise<void> {
@@ -146,7 +182,7 @@ class Broker implements RunningBroker {
     const everyMs = Math.min(60_000, Math.max(100, this.config.resultsTtlMs / 10))
     this.#sweepTimer = setInterval(() => this.#forgetEndedJobs(), everyMs)
     this.#sweepTimer.unref()
-    this.#story.started({ socketPath, httpUrl: this.httpUrl })
+    this.#story.started({ socketPath, httpUrl: this.httpUrl }, this.config.dataDir)
   }
 
   state(): BrokerState {
@@ -162,6 +198,8 @@ class Broker implements RunningBroker {
         httpUrl: this.httpUrl,
         jobs: { known: jobs.length, ended: jobs.filter((job) => job.state === 'ended').length },
         rings: { usedBytes: this.#rings.usedBytes, maxBytes: this.config.ringBytesMax },
+        storage: this.#storage(),
+        stalledJobs: this.#stalledJobs(),
       },
       this.#engine.counts(),
       this.#stats,
@@ -185,14 +223,27 @@ class Broker implements RunningBroker {
       connection.sendDrain()
     }
     await this.#inFlightSettled()
+    await this.#diskSettled()
     if (this.#sweepTimer !== null) clearInterval(this.#sweepTimer)
     this.#closing.abort()
     for (const job of this.#jobs) job.wake()
-    this.#story.drained(this.#left())
+    this.#story.drained(this.#left(), this.store !== null)
     this.#engine.stop()
     this.#listener?.close()
     for (const connection of this.#connections) connection.leave()
     await this.#http?.close()
+    await this.store?.close()
+  }
+
+  /** What was settled is on disk, or the disk takes too long: then it is settled again in the next life. */
+  async #diskSettled(): Promise<void> {
+    const { disk } = this.#engine
+    if (disk === null) return
+    const late = new Promise<void>((resolve) => {
+      this.#hurry = resolve
+      setTimeout(resolve, Math.max(DISK_DRAIN_MS, this.config.drainTimeoutMs)).unref()
+    })
+    await Promise.race([disk.settled(), late])
   }
 
   #left(): { waiting: number; leased: number } {
@@ -281,13 +332,15 @@ class Broker implements RunningBroker {
     return {
       ingest: {
         job: (id) => this.#jobs.get(id),
-        submit: (job, block) => this.#submit(job, block),
+        submit: (job, block, durable) => this.#submit(job, block, durable),
+        room: () => this.#engine.disk?.submissions.room() ?? Promise.resolve(),
+        canBeDurable: this.store !== null,
         maxItemBytes: this.config.maxItemBytes,
       },
       jobs: {
         jobs: this.#jobs,
         createJob: (id, model, weight) => this.#createJob(id, model, weight),
-        flushJob: (job) => this.#engine.flush(job),
+        flushJob: (job) => this.#flushJob(job),
         deleteJob: (job) => this.#deleteJob(job),
         jobInfo: (job) => job.info(this.#leasedByJob().get(job.number) ?? 0),
         jobInfos: () => this.#jobInfos(),
@@ -301,6 +354,7 @@ class Broker implements RunningBroker {
       observed: {
         state: () => this.state(),
         readiness: () => this.#readiness(),
+        health: () => (this.store?.health.state === 'degraded' ? 'degraded' : 'healthy'),
         info: () => this.#info(),
         registry: makeRegistry({
           stats: this.#stats,
@@ -314,24 +368,70 @@ class Broker implements RunningBroker {
     }
   }
 
-  #submit(job: Job, block: SubmitBlock): SubmitAnswer {
+  #submit(job: Job, block: SubmitBlock, durable: boolean): SubmitAnswer {
     this.#refuseWhileDraining()
     // A long body is taken in turns; its job may be deleted in between.
     if (job.deleted) throw new FabricError('FABRIC_NOT_FOUND', `job ${job.id} was deleted`)
-    return this.#engine.submit(job, block)
+    return this.#engine.submit(job, block, durable)
   }
 
-  #createJob(id: string | undefined, model: number | null, weight: number): Job {
+  /** Resolves when the job is kept: durably, in disk mode. */
+  async #createJob(id: string | undefined, model: number | null, weight: number): Promise<Job> {
     this.#refuseWhileDraining()
     const job = this.#jobs.create(id, model, weight)
     this.#engine.createJob(job)
+    try {
+      await this.#engine.disk?.createJob(job)
+    } catch (error) {
+      if (!job.deleted) this.#engine.deleteJob(job)
+      throw error
+    }
     return job
   }
 
+  async #flushJob(job: Job): Promise<void> {
+    this.#engine.flush(job)
+    await this.#engine.disk?.updateJob(job)
+  }
+
   /** The default job is never missing: deleted, it begins anew. */
-  #deleteJob(job: Job): void {
+  async #deleteJob(job: Job): Promise<void> {
+    const { disk } = this.#engine
     this.#engine.deleteJob(job)
-    if (job.id === DEFAULT_JOB) this.#engine.createJob(this.#jobs.create(DEFAULT_JOB))
+    const writes = [disk?.deleteJob(job)]
+    if (job.id === DEFAULT_JOB) {
+      const anew = this.#jobs.create(DEFAULT_JOB)
+      this.#engine.createJob(anew)
+      writes.push(disk?.createJob(anew))
+    }
+    await Promise.all(writes)
+  }
+
+  /** Jobs that go on only when someone reads (S34): what `fabric-broker status` shows. */
+  #stalledJobs(): BrokerState['stalledJobs'] {
+    const held = this.#engine.counts().jobs.filter(({ onHold }) => onHold)
+    return held.flatMap(({ job: number, waiting, unreadResultBytes }) => {
+      const job = Array.from(this.#jobs).find((each) => each.number === number)
+      const reason = `${unreadResultBytes} bytes of its results are unread (maxUnreadResultBytes ${this.config.maxUnreadResultBytes}): it goes on when they are read`
+      return job === undefined ? [] : [{ id: job.id, waiting, unreadResultBytes, reason }]
+    })
+  }
+
+  #storage(): BrokerState['storage'] {
+    const { store } = this
+    const { disk } = this.#engine
+    if (store === null || disk === null) return { mode: 'memory', durable: false }
+    const { fileBytes, usedBytes } = store.size()
+    return {
+      mode: 'disk',
+      durable: true,
+      dataDir: this.config.dataDir ?? '',
+      fileBytes,
+      usedBytes,
+      appendingBytes: disk.submissions.bytesUnderWay,
+      settlingBytes: disk.settlements.bytesUnderWay,
+      health: store.health,
+    }
   }
 
   #leasedByJob(): Map<number, number> {
@@ -346,13 +446,17 @@ class Broker implements RunningBroker {
   #forgetEndedJobs(): void {
     const before = this.#clock.now() - this.config.resultsTtlMs * NS_PER_MS
     for (const job of Array.from(this.#jobs))
-      if (job.endedNs !== null && job.endedNs <= before) this.#deleteJob(job)
+      if (job.endedNs !== null && job.endedNs <= before)
+        // What fails is logged there, and is tried again by the next life's sweep.
+        this.#deleteJob(job).catch(() => {})
   }
 
   #readiness(): { ready: boolean; reasons: string[] } {
     const { unservedItems } = this.#engine.counts()
+    const health = this.store?.health
     const reasons = [
       ...(this.#draining ? ['draining'] : []),
+      ...(health?.state === 'degraded' ? [`nothing new is accepted: ${health.message}`] : []),
       ...(this.#engine.consumers.size === 0 ? ['no consumer is connected'] : []),
       ...unservedItems.map(
         ({ model, items }) => `no consumer serves model ${model}; ${items} items wait for it`,
@@ -367,7 +471,7 @@ class Broker implements RunningBroker {
     return {
       name: 'fabric-broker',
       version: VERSION,
-      storage: { mode: 'memory', durable: false },
+      storage: { mode: this.config.mode, durable: this.store !== null },
       socketPath: this.socketPath,
       limits: { maxBodyBytes, maxItemsPerRequest, maxItemBytes, maxQueuedItems, maxQueuedTokens },
     }

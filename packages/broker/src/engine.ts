@@ -14,10 +14,13 @@ import { FabricError, type ResultsMessage } from '@fabric/protocol'
 import { Assembler } from './channels/assembly.js'
 import type { Connection, ConsumerInfo, Registration } from './channels/connection.js'
 import { type Clock, NS_PER_MS } from './clock.js'
+import { Durability } from './durable/durability.js'
 import type { SubmitAnswer } from './http/ingest.js'
 import type { Job, JobTable } from './jobs.js'
+import { MemoryKeeper } from './results/memory-keeper.js'
 import { Settlement } from './settlement.js'
 import type { Stats } from './stats.js'
+import type { Store } from './storage/store.js'
 import type { Story } from './story.js'
 
 /** What the engine uses of the core. */
@@ -27,6 +30,8 @@ export interface CoreFace {
   nextTimerAt(): number
   counts(): CoreCounts
 }
+
+export type LostItems = Omit<Extract<CoreEvent, { type: 'lost' }>, 'type'>
 
 export interface Consumer extends ConsumerInfo {
   readonly number: number
@@ -42,6 +47,8 @@ export interface EngineParts {
   readonly story: Story
   readonly brokerLife: bigint
   readonly channelDepth: number
+  /** Disk mode; null in memory mode. */
+  readonly store: Store | null
   /** A defect was found: the process must end, its state cannot be trusted. */
   readonly onBug: (error: unknown) => void
 }
@@ -56,6 +63,7 @@ export class Engine {
   readonly #parts: EngineParts
   readonly #assembler: Assembler
   readonly #settlement: Settlement
+  readonly disk: Durability | null
   readonly #later: CoreEvent[] = []
   #stepping = false
   #nextConsumer = 1
@@ -64,7 +72,10 @@ export class Engine {
   #timer: NodeJS.Timeout | null = null
   #timerAt = Number.POSITIVE_INFINITY
   #message: ResultsMessage | null = null
-  #submitted: SubmitAnswer | null = null
+  #submitted: Extract<Effect, { type: 'submitted' }> | null = null
+  #admitted: Extract<Effect, { type: 'admitted' }> | null = null
+  /** The disk has more to do than it may: no batch goes out. */
+  #held = false
   #registered: Extract<Effect, { type: 'registered' | 'registerRefused' }> | null = null
   /** Told after every step while the broker drains. */
   onStep: (() => void) | null = null
@@ -73,9 +84,14 @@ export class Engine {
   constructor(parts: EngineParts) {
     this.#parts = parts
     this.#assembler = new Assembler(parts.core.items, parts.brokerLife)
-    this.#settlement = new Settlement(parts.core.items, parts.jobs, parts.stats, (job, bytes) =>
-      this.#later.push({ type: 'resultsStored', job: job.number, bytes }),
-    )
+    const { core, jobs, stats, store } = parts
+    this.disk = store === null ? null : this.#durability(store)
+    const keeper =
+      this.disk ??
+      new MemoryKeeper((job, bytes) =>
+        this.#later.push({ type: 'resultsStored', job: job.number, bytes }),
+      )
+    this.#settlement = new Settlement(core.items, jobs, stats, keeper)
   }
 
   counts(): CoreCounts {
@@ -87,7 +103,8 @@ export class Engine {
   }
 
   createJob(job: Job): void {
-    this.#step({ type: 'createJob', job: job.number, weight: job.weight })
+    // The core makes job 0 itself.
+    if (job.number > 0) this.#step({ type: 'createJob', job: job.number, weight: job.weight })
   }
 
   deleteJob(job: Job): void {
@@ -101,15 +118,38 @@ export class Engine {
     this.#pump()
   }
 
-  submit(job: Job, block: SubmitBlock): SubmitAnswer {
+  /** @param durable in disk mode: told when it is on disk. */
+  submit(job: Job, block: SubmitBlock, durable: boolean): SubmitAnswer {
+    if (this.disk !== null && durable) return this.#submitDurable(this.disk, job, block)
     this.#step({ type: 'submit', block })
     const answer = this.#submitted
     if (answer === null) throw new Error('bug: the core did not answer a submission')
     this.#submitted = null
     this.#pumpSoon()
     const accepted = this.#parts.stats.recordSubmit(block, answer.codes)
-    if (accepted > 0) job.reopen(accepted)
-    return answer
+    if (accepted > 0) this.#reopen(job, accepted)
+    return { ...answer, durable: null }
+  }
+
+  #reopen(job: Job, accepted: number): void {
+    const wasOpen = job.state === 'open'
+    job.reopen(accepted)
+    if (!wasOpen) this.disk?.reopen(job)
+  }
+
+  #submitDurable(disk: Durability, job: Job, block: SubmitBlock): SubmitAnswer {
+    this.#step({ type: 'admit', block })
+    const admitted = this.#admitted
+    if (admitted === null) throw new Error('bug: the core did not answer a durable submission')
+    this.#admitted = null
+    const { codes, retryAfterMs } = admitted
+    const columns = { count: block.count, model: block.model.slice(0, block.count) }
+    const kept = disk.keep(job, block, admitted)
+    const durable = kept.then((last) => {
+      this.#parts.stats.recordSubmit(columns, last)
+      return last
+    })
+    return { codes, retryAfterMs, durable }
   }
 
   resultsRead(job: Job, bytes: number): void {
@@ -168,8 +208,14 @@ export class Engine {
     this.#pump()
   }
 
+  /** Items on disk were found damaged. */
+  lost({ job, model, paddedLength, items, tokens }: LostItems): void {
+    this.#step({ type: 'lost', job, model, paddedLength, items, tokens })
+  }
+
   stop(): void {
     this.#stopped = true
+    this.disk?.loads.close()
     if (this.#timer !== null) clearTimeout(this.#timer)
   }
 
@@ -205,7 +251,7 @@ export class Engine {
   #pump(): void {
     if (this.#stepping || this.#stopped) return
     const until = this.now() + BURST_NS
-    while (this.dispatching) {
+    while (this.dispatching && !this.#held) {
       const startedNs = this.now()
       if (startedNs > until) {
         this.#pumpSoon()
@@ -273,6 +319,15 @@ export class Engine {
         case 'submitted':
           this.#submitted = effect
           break
+        case 'admitted':
+          this.#admitted = effect
+          break
+        case 'load':
+          this.disk?.loads.load(effect)
+          break
+        case 'reopened':
+          this.#reopen(jobs.byNumber(effect.job), 0)
+          break
         case 'registered':
         case 'registerRefused':
           this.#registered = effect
@@ -284,12 +339,31 @@ export class Engine {
           this.#closeConsumer(effect.consumer, effect.cause)
           break
         case 'jobEnded':
-          this.#endJob(jobs.byNumber(effect.job))
+          if (this.disk === null) this.#endJob(jobs.byNumber(effect.job))
+          else this.disk.settlements.end(jobs.byNumber(effect.job))
           break
         default:
           story.tell(effect, this.consumers)
       }
     }
+  }
+
+  #durability(store: Store): Durability {
+    const { core, jobs, stats, story, clock } = this.#parts
+    const run = (event: CoreEvent) => {
+      if (this.#stopped) return
+      this.#guarded(() => {
+        this.#step(event)
+        this.#pump()
+      })
+    }
+    const hold = (waits: boolean) => {
+      if (waits === this.#held) return
+      this.#held = waits
+      if (!waits) this.#pumpSoon()
+    }
+    const host = { store, jobs, stats, story, clock, run, hold }
+    return new Durability(host, core.items, (job) => this.#endJob(job))
   }
 
   #endJob(job: Job): void {

@@ -3,14 +3,14 @@
 import { randomUUID } from 'node:crypto'
 import type { SettledStatus } from '@fabric/core'
 import { FabricError, type JobInfo } from '@fabric/protocol'
-import type { ResultLog } from './results/log.js'
-import type { ResultStore } from './results/store.js'
+import type { JobResults } from './results/reader.js'
+import type { RecoveredJob, StoredJob } from './storage/store.js'
 
 export const DEFAULT_JOB = 'default'
 const JOB_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
 export class Job {
-  readonly createdAt = new Date()
+  createdAt = new Date()
   state: JobInfo['state'] = 'open'
   accepted = 0
   /** Batches that held an item of it. */
@@ -27,6 +27,8 @@ export class Job {
     quarantined: 0,
   }
   deleted = false
+  /** Grows with each result, end and deletion. */
+  changes = 0
   #waiters: (() => void)[] = []
 
   constructor(
@@ -34,7 +36,7 @@ export class Job {
     readonly id: string,
     readonly model: number | null,
     readonly weight: number,
-    readonly results: ResultLog,
+    readonly results: JobResults,
   ) {}
 
   get settledItems(): number {
@@ -42,14 +44,16 @@ export class Job {
     return completed + failed + expired + cancelled + quarantined
   }
 
-  /** Resolves at the next result, end or deletion of the job. */
-  changed(): Promise<void> {
+  /** Resolves at the first result, end or deletion of the job after `changes` was read. */
+  changed(since: number): Promise<void> {
+    if (this.changes !== since) return Promise.resolve()
     return new Promise((resolve) => {
       this.#waiters.push(resolve)
     })
   }
 
   wake(): void {
+    this.changes += 1
     const waiters = this.#waiters
     this.#waiters = []
     for (const resolve of waiters) resolve()
@@ -69,6 +73,14 @@ export class Job {
     this.firstDispatchNs ??= now
   }
 
+  /** As it is kept on disk. */
+  toStored(): StoredJob {
+    const { number, id, model, weight, state } = this
+    const endedAtMs = state === 'ended' ? Date.now() : null
+    const createdAtMs = this.createdAt.getTime()
+    return { number, id, model, weight, createdAtMs, state, paused: false, endedAtMs }
+  }
+
   /** @param leased items that consumers hold, which the core knows. */
   info(leased: number): JobInfo {
     return {
@@ -86,15 +98,25 @@ export class Job {
   }
 }
 
+/** Where the results of jobs are kept. */
+export interface ResultHome {
+  /** @param earlier what an earlier life left of them. */
+  create(job: number, earlier?: RecoveredJob['results']): JobResults
+  delete(results: JobResults): void
+}
+
 export class JobTable {
   readonly #byId = new Map<string, Job>()
   readonly #byNumber = new Map<number, Job>()
-  #nextNumber = 0
+  #nextNumber: number
 
   constructor(
-    readonly results: ResultStore,
+    readonly results: ResultHome,
     readonly maxJobs: number,
-  ) {}
+    lastNumber = -1,
+  ) {
+    this.#nextNumber = lastNumber + 1
+  }
 
   /** @throws FabricError when the id is malformed, used, or the table is full. */
   create(id: string = randomUUID(), model: number | null = null, weight = 1): Job {
@@ -108,8 +130,24 @@ export class JobTable {
       throw new FabricError('FABRIC_ID_CONFLICT', `job ${id} exists`, { field: 'id' })
     if (this.#byId.size >= this.maxJobs)
       throw new FabricError('FABRIC_JOB_LIMIT', `${this.maxJobs} jobs are known (maxJobs)`)
-    const job = new Job(this.#nextNumber++, id, model, weight, this.results.create())
-    this.#byId.set(id, job)
+    const number = this.#nextNumber++
+    return this.#add(new Job(number, id, model, weight, this.results.create(number)))
+  }
+
+  /** A job of an earlier life. @param now on the engine's clock: results are kept from here on. */
+  restore(found: RecoveredJob, now: number): Job {
+    const { number, id, model, weight } = found
+    const job = new Job(number, id, model, weight, this.results.create(number, found.results))
+    job.createdAt = new Date(found.createdAtMs)
+    job.state = found.state
+    job.accepted = found.accepted
+    job.endedNs = found.state === 'ended' ? now : null
+    Object.assign(job.settled, found.settled)
+    return this.#add(job)
+  }
+
+  #add(job: Job): Job {
+    this.#byId.set(job.id, job)
     this.#byNumber.set(job.number, job)
     return job
   }

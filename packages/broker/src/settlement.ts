@@ -5,6 +5,7 @@
 import type { Effect, ItemView, SettledStatus } from '@fabric/core'
 import { BATCH_SIZE_MAX, Encoding, type ErrorBody, type ResultsMessage } from '@fabric/protocol'
 import type { Job, JobTable } from './jobs.js'
+import type { ResultRecord } from './results/log.js'
 import { encodeErrorValue, errorFrom } from './results/render.js'
 import type { Stats } from './stats.js'
 
@@ -13,6 +14,14 @@ interface Value {
   readonly encoding: number
   readonly value: Uint8Array
   readonly truncatedTo: number
+}
+
+/** Where results go: the job's log in memory, or the store. */
+export interface ResultKeeper {
+  /** The slot can be read, and the record is borrowed, until `flush` returns. */
+  add(job: Job, slot: number, record: ResultRecord): void
+  /** After each settle effect. */
+  flush(): void
 }
 
 const NO_ENTRY = -1
@@ -26,44 +35,37 @@ export class Settlement {
     readonly items: ItemView,
     readonly jobs: JobTable,
     readonly stats: Stats,
-    /** S34: told once per job and effect. */
-    readonly onStored: (job: Job, bytes: number) => void,
+    readonly keeper: ResultKeeper,
   ) {}
 
   /** @param message what the consumer sent, or null when the broker ended the items itself. */
   apply(effect: SettleEffect, message: ResultsMessage | null): void {
     if (message !== null) this.#mapEntries(message)
     let job: Job | null = null
-    let storedBytes = 0
     for (let i = 0; i < effect.items.length; i++) {
       const slot = effect.items[i]
       const number = this.items.job(slot)
-      if (job === null || job.number !== number) {
-        if (job !== null) this.#tell(job, storedBytes)
-        job = this.jobs.byNumber(number)
-        storedBytes = 0
-      }
-      storedBytes += this.#store(job, slot, effect, i, message)
+      if (job === null || job.number !== number) job = this.jobs.byNumber(number)
+      this.#keep(job, slot, effect, i, message)
     }
-    if (job !== null) this.#tell(job, storedBytes)
+    this.keeper.flush()
     if (message !== null) this.#entryOf.fill(NO_ENTRY)
   }
 
-  #store(
+  #keep(
     job: Job,
     slot: number,
     effect: SettleEffect,
     i: number,
     message: ResultsMessage | null,
-  ): number {
+  ): void {
     const { items } = this
     const status = effect.status[i]
     const entry = message === null ? NO_ENTRY : this.#entryOf[effect.index[i]]
     const { encoding, value, truncatedTo } = resultValue(effect, status, entry, message)
     const idAt = items.idOffset(slot)
-    job.settled[status] += 1
     this.stats.countSettled(items.model(slot), status)
-    return job.results.append({
+    this.keeper.add(job, slot, {
       status,
       attempts: Math.max(effect.batch === null ? 0 : 1, items.deliveries(slot)),
       truncatedTo,
@@ -71,11 +73,6 @@ export class Settlement {
       value,
       id: items.segmentBytes(slot).subarray(idAt, idAt + items.idBytes(slot)),
     })
-  }
-
-  #tell(job: Job, storedBytes: number): void {
-    this.onStored(job, storedBytes)
-    job.wake()
   }
 
   #mapEntries({ index, count }: ResultsMessage): void {

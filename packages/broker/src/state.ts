@@ -6,6 +6,7 @@ import type { RingState } from './channels/channel.js'
 import type { Consumer } from './engine.js'
 import type { RatioHistogram } from './metrics/ratio-histogram.js'
 import type { Stats } from './stats.js'
+import type { StoreHealth } from './storage/store.js'
 
 /** Ratios, to four decimals, by nearest rank; null while nothing is counted. */
 export interface FillPercentiles {
@@ -44,12 +45,33 @@ export interface ConsumerState {
   readonly idleShareDuringInput: number | null
 }
 
+export type StorageState =
+  | { readonly mode: 'memory'; readonly durable: false }
+  | {
+      readonly mode: 'disk'
+      readonly durable: true
+      readonly dataDir: string
+      readonly fileBytes: number
+      readonly usedBytes: number
+      /** Accepted items and results that are on their way to the disk. */
+      readonly appendingBytes: number
+      readonly settlingBytes: number
+      readonly health: StoreHealth
+    }
+
 export interface BrokerState {
   readonly version: string
   readonly startedAt: string
   readonly uptimeSeconds: number
   readonly draining: boolean
-  readonly storage: { readonly mode: 'memory'; readonly durable: false }
+  readonly storage: StorageState
+  /** Jobs that are held until their results are read (S34). */
+  readonly stalledJobs: readonly {
+    readonly id: string
+    readonly waiting: number
+    readonly unreadResultBytes: number
+    readonly reason: string
+  }[]
   readonly socketPath: string
   readonly httpUrl: string
   readonly gate: CoreCounts['gate']
@@ -129,6 +151,8 @@ export type StateFrame = Pick<
   | 'httpUrl'
   | 'jobs'
   | 'rings'
+  | 'storage'
+  | 'stalledJobs'
 >
 
 const NS = 1e9
@@ -145,7 +169,6 @@ export function makeState(
   const { rss, external } = process.memoryUsage()
   return {
     ...frame,
-    storage: { mode: 'memory', durable: false },
     gate: counts.gate,
     items: {
       accepted: counts.accepted,

@@ -88,7 +88,7 @@ export class Stats {
   }
 
   /** @returns how many were accepted. */
-  recordSubmit(block: SubmitBlock, codes: Uint8Array): number {
+  recordSubmit(block: Pick<SubmitBlock, 'count' | 'model'>, codes: Uint8Array): number {
     let accepted = 0
     // Items of a block mostly are of one model: counted in runs.
     let [model, run] = [block.model[0], 0]

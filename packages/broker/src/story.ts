@@ -5,17 +5,66 @@ import type { Effect } from '@fabric/core'
 import type { Logger } from 'pino'
 import type { Consumer } from './engine.js'
 import type { Job } from './jobs.js'
+import type { Recovery, StoreHealth } from './storage/store.js'
 
 const seconds = (ns: number) => Math.round(ns / 1e6) / 1e3
 
 export class Story {
   constructor(readonly log: Logger) {}
 
-  started(where: { socketPath: string; httpUrl: string }): void {
-    this.log.info(
-      { ...where, storage: 'memory', durable: false },
-      'started; storage: memory, not durable: what waits is lost when this process ends',
+  started(where: { socketPath: string; httpUrl: string }, dataDir: string | null): void {
+    if (dataDir === null)
+      this.log.info(
+        { ...where, storage: 'memory', durable: false },
+        'started; storage: memory, not durable: what waits is lost when this process ends',
+      )
+    else
+      this.log.info(
+        { ...where, storage: 'disk', durable: true, dataDir },
+        `started; storage: disk, durable: what is accepted is in ${dataDir} before its producer is told, and outlives this process`,
+      )
+  }
+
+  recovered({ jobs, problems }: Recovery): void {
+    const waiting = jobs.flatMap(({ shapes }) => shapes).reduce((sum, { items }) => sum + items, 0)
+    const unread = jobs.reduce(
+      (sum, { results }) => sum + results.endOffset - results.readOffset,
+      0,
     )
+    if (jobs.length > 0)
+      this.log.info(
+        { jobs: jobs.length, waiting, unread },
+        `went on with ${jobs.length} jobs of an earlier life: ${waiting} items wait, ${unread} results are unread`,
+      )
+    for (const problem of problems) this.storeProblem(problem)
+  }
+
+  storeProblem(message: string): void {
+    this.log.error({ storage: 'disk' }, message)
+  }
+
+  storeHealth(health: StoreHealth): void {
+    if (health.state === 'ok') this.log.info('the disk takes writes again: items are accepted')
+    else
+      this.log.error(
+        { code: health.code },
+        `nothing new is accepted, what was accepted goes on: ${health.message}`,
+      )
+  }
+
+  readFailed(error: unknown): void {
+    this.log.error({ err: error }, 'items could not be read from disk; it is tried again')
+  }
+
+  settleFailed(error: unknown, items: number): void {
+    this.log.error(
+      { err: error, items },
+      `${items} results could not be kept: no batch goes out any more, and the items are done again when the broker is started anew`,
+    )
+  }
+
+  jobWriteFailed(error: unknown): void {
+    this.log.error({ err: error }, 'the state of a job could not be kept')
   }
 
   registered(consumer: Consumer, warnings: readonly string[]): void {
@@ -52,8 +101,10 @@ export class Story {
     this.log.info(left, 'draining: nothing new is accepted or dispatched')
   }
 
-  drained(left: { waiting: number; leased: number }): void {
-    if (left.waiting + left.leased === 0) this.log.info(left, 'drained')
+  drained(left: { waiting: number; leased: number }, durable: boolean): void {
+    const count = left.waiting + left.leased
+    if (count === 0) this.log.info(left, 'drained')
+    else if (durable) this.log.info(left, `drained; ${count} items stay on disk for the next start`)
     else
       this.log.warn(left, `drained; ${left.waiting + left.leased} items are lost with this process`)
   }
@@ -86,6 +137,12 @@ export class Story {
             items: effect.items,
           },
           `reclaimed ${effect.items} items`,
+        )
+        break
+      case 'lost':
+        this.log.error(
+          effect,
+          `${effect.items} items of job ${effect.job} are lost: they count as failed`,
         )
         break
       case 'late':

@@ -11,6 +11,8 @@ export interface ItemInput {
   readonly payload?: string
   readonly length?: number
   readonly job?: string
+  /** Default: the request's, which is true in disk mode. False: in memory, lost with the broker. */
+  readonly durable?: boolean
 }
 
 /** One answer per item, in order. */

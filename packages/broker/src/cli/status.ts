@@ -18,7 +18,7 @@ export function renderState(state: BrokerState): string {
   const { gate, items, batches, cleanup, assembly } = state
   const { normal } = batches.fill
   const lines = [
-    `broker    ${state.version}, up ${Math.round(state.uptimeSeconds)} s, ${state.storage.mode} (not durable)${state.draining ? ', DRAINING' : ''}`,
+    `broker    ${state.version}, up ${Math.round(state.uptimeSeconds)} s, ${storageInWords(state.storage)}${state.draining ? ', DRAINING' : ''}`,
     `gate      ${gateInWords(gate)}`,
     `queue     ${number(items.waiting)} items, ${number(items.waitingTokens)} tokens, ${state.lanesActive} lanes, oldest ${state.oldestItemSeconds.toFixed(1)} s`,
     `items     ${number(items.accepted)} accepted, ${number(items.settled.completed)} completed, ${number(items.settled.failed)} failed, ${number(items.leased)} leased, ${number(items.reclaimed)} reclaimed`,
@@ -28,9 +28,18 @@ export function renderState(state: BrokerState): string {
     '',
     ...consumerTable(state.consumers),
   ]
+  for (const { id, waiting, reason } of state.stalledJobs)
+    lines.push(`job ${id} is held with ${number(waiting)} items: ${reason}`)
   for (const { model, items: waiting } of state.unserved)
     lines.push(`no consumer serves model ${model}: ${number(waiting)} items wait`)
   return `${lines.join('\n')}\n`
+}
+
+function storageInWords(storage: BrokerState['storage']): string {
+  if (storage.mode === 'memory') return 'memory (not durable)'
+  const { dataDir, usedBytes, fileBytes, health } = storage
+  const words = `disk (durable) in ${dataDir}, ${inBytes(usedBytes)} of ${inBytes(fileBytes)}`
+  return health.state === 'ok' ? words : `${words}, ACCEPTS NOTHING: ${health.message}`
 }
 
 function gateInWords({ open, reason, progress, thresholdTokens }: BrokerState['gate']): string {

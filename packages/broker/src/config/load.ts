@@ -6,6 +6,8 @@ import { FabricError } from '@fabric/protocol'
 import { parseDocument } from 'yaml'
 import {
   type BrokerConfig,
+  DISK_MAX_QUEUED_ITEMS,
+  DISK_MAX_QUEUED_TOKENS,
   environmentOf,
   flagOf,
   OPTION_NAMES,
@@ -128,11 +130,26 @@ function withDefaults(given: ReadonlyMap<OptionName, unknown>): BrokerConfig {
     if (given.has(name)) return [name, given.get(name)]
     return [name, published && plain !== undefined ? plain : fallback]
   })
-  return Object.fromEntries(entries) as BrokerConfig
+  const config = Object.fromEntries(entries) as BrokerConfig
+  return config.dataDir === null ? config : onDisk(config, given)
+}
+
+/** Defaults that are others in disk mode. */
+function onDisk(config: BrokerConfig, given: ReadonlyMap<OptionName, unknown>): BrokerConfig {
+  return {
+    ...config,
+    mode: given.has('mode') ? config.mode : 'disk',
+    maxQueuedItems: given.has('maxQueuedItems') ? config.maxQueuedItems : DISK_MAX_QUEUED_ITEMS,
+    maxQueuedTokens: given.has('maxQueuedTokens') ? config.maxQueuedTokens : DISK_MAX_QUEUED_TOKENS,
+  }
 }
 
 /** What is possible alone but not together. */
 function checkTogether(config: BrokerConfig): void {
+  if (config.mode === 'disk' && config.dataDir === null)
+    refuse('mode', 'disk needs a folder: set dataDir')
+  if (config.mode === 'memory' && config.dataDir !== null)
+    refuse('mode', 'memory keeps nothing, but dataDir is set: leave one of them out')
   if (config.releaseThreshold !== null && config.releaseThreshold > config.maxQueuedTokens)
     refuse(
       'releaseThreshold',

@@ -10,12 +10,17 @@ import {
   type Option,
   optional,
   RULE_OPTIONS,
+  STORAGE,
   text,
 } from '@fabric/core'
 
 const MiB = 2 ** 20
 const GiB = 2 ** 30
 const quarterOfMemoryBytes = Math.floor(totalmem() / 4)
+
+/** What waits on disk takes no memory: the defaults there only say that something is wrong. */
+export const DISK_MAX_QUEUED_ITEMS = 1_000_000_000
+export const DISK_MAX_QUEUED_TOKENS = 2 ** 40
 
 const LISTENERS = 'Listeners'
 const RING = 'Rings and consumers'
@@ -60,11 +65,26 @@ export const OPTIONS = {
     fallback: 100_000,
   }),
 
+  dataDir: optional(
+    text({
+      group: STORAGE,
+      about:
+        'Folder in which jobs, items and results are kept, so that they outlive the broker. One broker at a time.',
+      expects: 'path',
+      fallback: '',
+    }),
+    'none: memory only',
+  ),
   ...RULE_OPTIONS,
+  mode: { ...RULE_OPTIONS.mode, fallbackText: 'disk when dataDir is set, else memory' },
+  maxQueuedItems: {
+    ...RULE_OPTIONS.maxQueuedItems,
+    fallbackText: `${RULE_OPTIONS.maxQueuedItems.fallback}; in disk mode ${DISK_MAX_QUEUED_ITEMS}`,
+  },
   maxQueuedTokens: {
     ...RULE_OPTIONS.maxQueuedTokens,
     fallback: Math.floor(quarterOfMemoryBytes / 4),
-    fallbackText: 'a quarter of memory, at 4 bytes a token',
+    fallbackText: `a quarter of memory, at 4 bytes a token; in disk mode ${DISK_MAX_QUEUED_TOKENS}`,
   },
   maxKeptResultBytes: integer({
     group: LIMITS,

@@ -19,13 +19,22 @@ import { appendItem, checkHead } from './item.js'
 export interface SubmitAnswer {
   readonly codes: Uint8Array
   readonly retryAfterMs: number
+  /**
+   * Disk mode: resolves with the last word on each item once what is accepted is durable, and rejects
+   * with the disk's error when nothing is. Null: the codes are the last word.
+   */
+  readonly durable: Promise<Uint8Array> | null
 }
 
 export interface IngestTarget {
   /** @throws FabricError FABRIC_NOT_FOUND */
   job(id: string): Job
   /** @throws FabricError FABRIC_DRAINING */
-  submit(job: Job, block: SubmitBlock): SubmitAnswer
+  submit(job: Job, block: SubmitBlock, durable: boolean): SubmitAnswer
+  /** Resolves when more may be on its way to the disk. */
+  room(): Promise<void>
+  /** Whether items can be durable at all. */
+  readonly canBeDurable: boolean
   readonly maxItemBytes: number
 }
 
@@ -38,6 +47,7 @@ const ID_CONFLICT: ErrorBody = {
   message: 'the id was used in this job with another body',
   field: 'id',
 }
+export const NOT_DURABLE = 'this broker keeps items in memory only: it was started without dataDir'
 const QUEUE_FULL: ErrorBody = { code: 'FABRIC_QUEUE_FULL', message: 'the queue is full' }
 const RESULTS_UNREAD: ErrorBody = {
   code: 'FABRIC_RESULTS_UNREAD',
@@ -60,12 +70,24 @@ export class Ingest {
   #retryAfterMs = 0
   /** A list is accepted as its longest prefix that fits (S34): nothing behind it is tried. */
   #full = false
+  /** Of the items in the columns. */
+  #durable: boolean
+  /** Blocks whose last word is to come. */
+  readonly #underWay: Promise<void>[] = []
 
   constructor(
     readonly target: IngestTarget,
     readonly defaultJob: Job,
+    /** What an item is that does not say. */
+    readonly defaultDurable: boolean,
   ) {
     this.#job = defaultJob
+    this.#durable = defaultDurable
+  }
+
+  /** Resolves when every answer is the last word: what is called accepted is durable, if it shall be. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#underWay)
   }
 
   /** Takes items until about `BLOCK` of them stand in the core. @returns false at their end. */
@@ -96,7 +118,8 @@ export class Ingest {
 
   #take(raw: RawItem): void {
     // First, for a plain line is read straight into the columns: they must be of its job.
-    if (this.#job !== this.defaultJob) this.#switchTo(this.defaultJob)
+    if (this.#job !== this.defaultJob || this.#durable !== this.defaultDurable)
+      this.#switchTo(this.defaultJob, this.defaultDurable)
     const plain = this.#full ? null : raw.readPlain(columns)
     if (plain === null) {
       this.#takeParsed(raw)
@@ -111,12 +134,14 @@ export class Ingest {
     if (parsed === null) return
     const found = this.#refusing(raw, idOf(parsed.value), () => {
       const item = checkHead(parsed.value)
-      return { item, job: item.job == null ? this.defaultJob : this.target.job(item.job) }
+      const durable = this.#durability(item.durable)
+      const job = item.job == null ? this.defaultJob : this.target.job(item.job)
+      return { item, job, durable }
     })
     if (found === null) return
-    const { item, job } = found
+    const { item, job, durable } = found
     // Not within a refusal: what the core says of the block before concerns the whole request.
-    if (job !== this.#job) this.#switchTo(job)
+    if (job !== this.#job || durable !== this.#durable) this.#switchTo(job, durable)
     if (this.#full) {
       this.#refuse(this.#answers.length, item.id, QUEUE_FULL, raw)
       return
@@ -138,9 +163,15 @@ export class Ingest {
     }
   }
 
-  #switchTo(job: Job): void {
+  #durability(asked: unknown): boolean {
+    if (asked !== true || this.target.canBeDurable) return (asked ?? this.defaultDurable) === true
+    throw new FabricError('FABRIC_ITEM_MALFORMED', NOT_DURABLE, { field: 'durable' })
+  }
+
+  #switchTo(job: Job, durable: boolean): void {
     this.#submit()
     this.#job = job
+    this.#durable = durable
   }
 
   /** The item stands in the columns; the core has the last word. */
@@ -153,32 +184,70 @@ export class Ingest {
   #submit(): void {
     if (columns.count === 0) return
     const block = columns.block(this.#job.number)
-    const { codes, retryAfterMs } = this.target.submit(this.#job, block)
+    const { codes, retryAfterMs, durable } = this.target.submit(this.#job, block, this.#durable)
     this.#retryAfterMs = Math.max(this.#retryAfterMs, retryAfterMs)
-    this.#pending.forEach((at, i) => {
-      const id = this.#answers[at].id as string
-      if (codes[i] === SUBMIT_ACCEPTED) this.#accepted += 1
-      else if (codes[i] === SUBMIT_DUPLICATE) {
-        this.#duplicate += 1
-        this.#answers[at] = { id, status: 'duplicate' }
-      } else this.#refuse(at, id, this.#refusal(codes[i], block, i), this.#pendingItems[i])
-      if (codes[i] === SUBMIT_QUEUE_FULL) this.#full = true
+    this.#full ||= codes.includes(SUBMIT_QUEUE_FULL)
+    const batch = {
+      places: this.#pending,
+      items: this.#pendingItems,
+      tooLarge: new Map<number, ErrorBody>(),
+    }
+    // The block is gone by the time the disk answers.
+    codes.forEach((code, i) => {
+      if (code === SUBMIT_TOO_LARGE)
+        batch.tooLarge.set(i, tooLarge(block, i, this.target.maxItemBytes))
     })
+    if (durable === null) this.#answer(batch, codes, QUEUE_FULL)
+    else this.#underWay.push(this.#answerWhenDurable(batch, codes, durable))
     columns.clear()
     this.#pending = []
     this.#pendingItems = []
   }
 
-  #refusal(code: number, block: SubmitBlock, i: number): ErrorBody {
-    if (code === SUBMIT_CONFLICT) return ID_CONFLICT
-    if (code === SUBMIT_TOO_LARGE) return tooLarge(block, i, this.target.maxItemBytes)
-    return code === SUBMIT_QUEUE_FULL ? QUEUE_FULL : RESULTS_UNREAD
+  async #answerWhenDurable(batch: Batch, admitted: Uint8Array, durable: Promise<Uint8Array>) {
+    try {
+      this.#answer(batch, await durable, QUEUE_FULL)
+    } catch (error) {
+      if (!(error instanceof FabricError)) throw error
+      const nothing = admitted.map((code) => (code === SUBMIT_ACCEPTED ? NOT_KEPT : code))
+      this.#answer(batch, nothing, error.toBody())
+    }
+  }
+
+  #answer(batch: Batch, codes: Uint8Array, notKept: ErrorBody): void {
+    batch.places.forEach((at, i) => {
+      const id = this.#answers[at].id as string
+      if (codes[i] === SUBMIT_ACCEPTED) this.#accepted += 1
+      else if (codes[i] === SUBMIT_DUPLICATE) {
+        this.#duplicate += 1
+        this.#answers[at] = { id, status: 'duplicate' }
+      } else {
+        const error = batch.tooLarge.get(i) ?? refusal(codes[i], notKept)
+        this.#refuse(at, id, error, batch.items[i])
+      }
+    })
   }
 
   #refuse(at: number, id: string | null, error: ErrorBody, raw: RawItem): void {
     this.#refused += 1
     this.#answers[at] = { id, status: 'refused', error: withPlace(error, raw) }
   }
+}
+
+/** What was asked of the core in one block, for its answers. */
+interface Batch {
+  readonly places: readonly number[]
+  readonly items: readonly RawItem[]
+  readonly tooLarge: Map<number, ErrorBody>
+}
+
+/** A code of our own: the disk did not keep it. */
+const NOT_KEPT = 255
+
+function refusal(code: number, notKept: ErrorBody): ErrorBody {
+  if (code === SUBMIT_CONFLICT) return ID_CONFLICT
+  if (code === NOT_KEPT) return notKept
+  return code === SUBMIT_QUEUE_FULL ? QUEUE_FULL : RESULTS_UNREAD
 }
 
 /** The id of an item that was refused before it was known to be one. */

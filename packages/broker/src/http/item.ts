@@ -3,7 +3,7 @@
 import { type ErrorCode, FabricError, ID_BYTES_MAX, INT32_MAX } from '@fabric/protocol'
 import type { ItemColumns } from './columns.js'
 
-const FIELDS = ['id', 'model', 'tokens', 'payload', 'length', 'job', 'text'] as const
+const FIELDS = ['id', 'model', 'tokens', 'payload', 'length', 'job', 'text', 'durable'] as const
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 const LONE_SURROGATE = /\p{Surrogate}/u
 
@@ -12,6 +12,7 @@ export interface ItemHead {
   readonly id: string
   readonly model: number | null
   readonly job: string | null
+  readonly durable?: boolean
 }
 
 const malformed = (field: string, message: string) =>
@@ -32,7 +33,7 @@ export function checkHead(value: unknown): ItemHead & Readonly<Record<string, un
     if (!FIELDS.includes(field as (typeof FIELDS)[number]))
       throw malformed(field, 'an item has no such field')
   }
-  const { id, model = null, job = null } = item
+  const { id, model = null, job = null, durable } = item
   if (typeof id !== 'string') {
     throw malformed('id', id === undefined ? 'an item needs an id' : 'an id is a string')
   }
@@ -40,6 +41,8 @@ export function checkHead(value: unknown): ItemHead & Readonly<Record<string, un
   if (model !== null && !isInt32(model))
     throw refuse('FABRIC_MODEL_UNKNOWN', 'model', 'a model is an integer from 0 to 2147483647')
   if (job !== null && typeof job !== 'string') throw malformed('job', 'a job is named by a string')
+  if (durable !== undefined && typeof durable !== 'boolean')
+    throw malformed('durable', 'durable is true or false')
   return item as ItemHead & Record<string, unknown>
 }
 

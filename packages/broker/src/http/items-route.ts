@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { DEFAULT_JOB } from '../jobs.js'
 import { itemsOfBody } from './body.js'
 import { setRetryAfter } from './errors.js'
-import { Ingest, type IngestTarget } from './ingest.js'
+import { Ingest, type IngestTarget, NOT_DURABLE } from './ingest.js'
 import { readQuery } from './query.js'
 
 const NDJSON = /^application\/(x-)?ndjson\b|^application\/jsonl\b/
@@ -25,16 +25,21 @@ export function itemsRoute(app: FastifyInstance, target: IngestTarget, limits: I
 
   const options = { bodyLimit: maxBodyBytes, config: { bodyLimitName: 'maxBodyBytes' } }
   app.post('/v1/items', options, async (request, reply) => {
-    const { job = DEFAULT_JOB } = readQuery(request.query, { job: 'text' })
+    const query = readQuery(request.query, { job: 'text', durable: 'flag' })
+    const { job = DEFAULT_JOB, durable = target.canBeDurable } = query
+    if (durable && !target.canBeDurable)
+      throw new FabricError('FABRIC_BAD_REQUEST', NOT_DURABLE, { field: 'durable' })
     const body = (request.body ?? Buffer.alloc(0)) as Buffer
     const ndjson = NDJSON.test(request.headers['content-type'] ?? '')
-    const ingest = new Ingest(target, target.job(job))
+    const ingest = new Ingest(target, target.job(job), durable)
     const items = itemsOfBody(body, ndjson, maxItemsPerRequest)
     while (ingest.takeBlock(items)) {
       await nextTurn()
+      await target.room()
       // Nobody would read the answer. What was taken stays: sent again, it is a duplicate.
       if (request.raw.socket.destroyed) return reply.hijack()
     }
+    await ingest.settled()
     return answer(reply, ingest.response())
   })
 }

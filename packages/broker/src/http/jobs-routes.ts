@@ -7,9 +7,9 @@ import { readObject } from './query.js'
 export interface JobActions {
   readonly jobs: JobTable
   /** @throws FabricError FABRIC_DRAINING, FABRIC_ID_CONFLICT, FABRIC_JOB_LIMIT */
-  createJob(id: string | undefined, model: number | null, weight: number): Job
-  flushJob(job: Job): void
-  deleteJob(job: Job): void
+  createJob(id: string | undefined, model: number | null, weight: number): Promise<Job>
+  flushJob(job: Job): Promise<void>
+  deleteJob(job: Job): Promise<void>
   jobInfo(job: Job): JobInfo
   jobInfos(): readonly JobInfo[]
 }
@@ -41,7 +41,7 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
     if (known !== undefined && isSame(known)) return reply.code(200).send(actions.jobInfo(known))
     return reply
       .code(201)
-      .send(actions.jobInfo(actions.createJob(id, model as number | null, weight ?? 1)))
+      .send(actions.jobInfo(await actions.createJob(id, model as number | null, weight ?? 1)))
   })
 
   app.get('/v1/jobs', async () => ({ jobs: actions.jobInfos() }))
@@ -51,7 +51,7 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
   app.post<ById>('/v1/jobs/:id/flush', async (request) => {
     readObject(request.body, [])
     const job = jobs.get(request.params.id)
-    actions.flushJob(job)
+    await actions.flushJob(job)
     return actions.jobInfo(job)
   })
 
@@ -59,7 +59,7 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
     const job = jobs.get(request.params.id)
     if (job.state !== 'ended')
       throw new FabricError('FABRIC_JOB_ACTIVE', `job ${job.id} is ${job.state}, not ended`)
-    actions.deleteJob(job)
+    await actions.deleteJob(job)
     return reply.code(204).send()
   })
 }

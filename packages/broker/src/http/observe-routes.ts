@@ -12,6 +12,8 @@ export interface Readiness {
 export interface Observed {
   state(): BrokerState
   readiness(): Readiness
+  /** Degraded: the disk refuses writes. The process is alive and serves what it has. */
+  health(): 'healthy' | 'degraded'
   info(): Readonly<Record<string, unknown>>
   readonly registry: Registry
 }
@@ -38,7 +40,7 @@ export function observeRoutes(app: FastifyInstance, observed: Observed): void {
   })
   app.get('/livez', async () => ({ status: 'alive' }))
   for (const path of ['/healthz', '/health'])
-    app.get(path, async () => ({ status: 'healthy', ...observed.readiness() }))
+    app.get(path, async () => ({ status: observed.health(), ...observed.readiness() }))
   app.get('/readyz', async (_request, reply) => {
     const readiness = observed.readiness()
     return reply.code(readiness.ready ? 200 : 503).send(readiness)

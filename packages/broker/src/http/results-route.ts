@@ -8,7 +8,7 @@ import type { ServerResponse } from 'node:http'
 import { FabricError } from '@fabric/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { Job, JobTable } from '../jobs.js'
-import type { LogCursor } from '../results/log.js'
+import type { ResultRecord } from '../results/log.js'
 import { renderLine, type ValueEncoding } from '../results/render.js'
 import { readQuery } from './query.js'
 
@@ -22,7 +22,7 @@ export interface ResultReaders {
 }
 
 /** Written at once; the reader's socket decides when the next part follows. */
-const CHUNK_CHARS = 64 * 1024
+const CHUNK_BYTES = 32 * 1024
 /**
  * What the two kernels may hold between us and the reader: Linux lets a connection's buffers grow to
  * 4 MiB here and 6 MiB there. A byte of the log is at least one of the answer.
@@ -75,33 +75,36 @@ async function stream(
 ): Promise<void> {
   response.on('close', () => job.wake())
   response.flushHeaders()
-  const { results } = job
   // Of a small bound half must count, or a job with one reader for its whole life would stand still.
   const inFlightBytes = Math.min(IN_FLIGHT_BYTES_MAX, readers.maxUnreadResultBytes / 2)
-  const markRead = (bytePosition: number) => {
-    if (!job.deleted) readers.resultsRead(job, results.markRead(bytePosition))
+  const reader = job.results.open(offset)
+  // What has arrived is known by whole parts.
+  const partBytes = Math.min(CHUNK_BYTES, inFlightBytes / 4)
+  const markArrived = async (inFlight: number) => {
+    if (!job.deleted) readers.resultsRead(job, await reader.arrived(inFlight))
   }
-  const cursor = results.seek(offset)
-  const startByte = cursor.bytePosition
-  markRead(startByte)
+  await markArrived(0)
   const end = offset + limit
   while (!response.destroyed) {
+    // Read before looking: what comes in between is not waited for.
+    const { changes } = job
+    const ended = job.state === 'ended'
     // Deleted, or dropped because a faster reader of the job was here: no end that looks like one.
-    if (job.deleted || results.isDropped(cursor)) return void response.destroy()
-    const text = renderChunk(job, cursor, end, encoding)
-    if (text !== '') {
-      const flowing = response.write(text)
-      results.handOut(startByte, cursor)
+    if (job.deleted || reader.isDropped) return void response.destroy()
+    const first = reader.offset
+    const records = await reader.take(end, partBytes)
+    if (records.length > 0) {
+      const flowing = response.write(render(records, first, encoding))
       if (!flowing) await drained(response)
-      if (!response.destroyed) markRead(cursor.bytePosition - inFlightBytes)
+      if (!response.destroyed) await markArrived(inFlightBytes)
       continue
     }
-    if (cursor.offset >= end || !follow || job.state === 'ended' || readers.closing.aborted) break
-    await job.changed()
+    if (reader.offset >= end || !follow || ended || readers.closing.aborted) break
+    await job.changed(changes)
   }
   if (response.destroyed) return
   response.end()
-  if (await wentOut(response)) markRead(cursor.bytePosition)
+  if (await wentOut(response)) await markArrived(0)
 }
 
 /** Whether the answer left whole, with the reader still there. */
@@ -120,13 +123,8 @@ const drained = (response: ServerResponse) =>
     response.on('drain', done).on('close', done)
   })
 
-function renderChunk(job: Job, cursor: LogCursor, end: number, encoding: ValueEncoding): string {
+function render(records: readonly ResultRecord[], first: number, encoding: ValueEncoding): string {
   let text = ''
-  while (cursor.offset < end && text.length < CHUNK_CHARS) {
-    const offset = cursor.offset
-    const record = job.results.next(cursor)
-    if (record === null) break
-    text += renderLine(offset, record, encoding)
-  }
+  for (let i = 0; i < records.length; i++) text += renderLine(first + i, records[i], encoding)
   return text
 }

@@ -49,6 +49,7 @@ export function makeRegistry(sources: Sources): Registry {
   defineQueue(define, sources)
   defineBatches(define, sources)
   defineConsumers(define, sources)
+  defineDisk(define, sources)
   return registry
 }
 
@@ -226,4 +227,43 @@ function defineConsumers(define: Define, { state, rings }: Sources): void {
     () => rings().claimRetries,
   )
   define('ring_full_total', 'Claims that found no room', 'counter', () => rings().fulls)
+}
+
+/** No samples in memory mode. */
+function defineDisk(define: Define, { state }: Sources): void {
+  type Disk = Extract<BrokerState['storage'], { mode: 'disk' }>
+  const onDisk = (read: (disk: Disk) => number) => () => {
+    const { storage } = state()
+    return storage.mode === 'disk' ? [{ labels: {}, value: read(storage) }] : []
+  }
+  define(
+    'disk_file_bytes',
+    'Bytes of the data file',
+    'gauge',
+    onDisk((disk) => disk.fileBytes),
+  )
+  define(
+    'disk_used_bytes',
+    'Bytes of the data file that are in use',
+    'gauge',
+    onDisk((disk) => disk.usedBytes),
+  )
+  define(
+    'disk_appending_bytes',
+    'Bytes of items on their way to the disk',
+    'gauge',
+    onDisk((disk) => disk.appendingBytes),
+  )
+  define(
+    'disk_settling_bytes',
+    'Bytes of results on their way to the disk',
+    'gauge',
+    onDisk((disk) => disk.settlingBytes),
+  )
+  define(
+    'disk_degraded',
+    'Whether the disk refuses writes, so that nothing new is accepted',
+    'gauge',
+    onDisk((disk) => Number(disk.health.state === 'degraded')),
+  )
 }

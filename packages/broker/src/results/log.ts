@@ -4,6 +4,7 @@
 // A record, 8-aligned: u32 length, id bytes, value bytes, attempts, truncated to; u8 status, u8
 // encoding, u16 zero; the value (8-aligned, so that a float32 row is read in place); the id.
 import type { SettledStatus } from '@fabric/core'
+import type { JobResults, ResultReader } from './reader.js'
 
 const HEADER_BYTES = 24
 const SEGMENT_BYTES_MIN = 16 * 1024
@@ -44,7 +45,7 @@ export interface LogCursor {
   byteInSegment: number
 }
 
-export class ResultLog {
+export class ResultLog implements JobResults {
   /** Holes at the front stand for segments that were dropped. */
   readonly #segments: (Segment | null)[] = []
   #firstKept = 0
@@ -81,13 +82,17 @@ export class ResultLog {
     return this.#segments[this.#firstKept]?.startOffset ?? this.#count
   }
 
+  open(offset: number): ResultReader {
+    return new LogReader(this, offset)
+  }
+
   /** @returns bytes that the record takes. */
   append(record: ResultRecord): number {
     const { id, value } = record
-    const recordBytes = align8(HEADER_BYTES + value.byteLength + id.byteLength)
-    const segment = this.#room(recordBytes)
+    const size = recordBytes(record)
+    const segment = this.#room(size)
     const at = segment.usedBytes
-    segment.view.setUint32(at, recordBytes, true)
+    segment.view.setUint32(at, size, true)
     segment.view.setUint32(at + 4, id.byteLength, true)
     segment.view.setUint32(at + 8, value.byteLength, true)
     segment.view.setUint32(at + 12, record.attempts, true)
@@ -96,10 +101,10 @@ export class ResultLog {
     segment.bytes[at + 21] = record.encoding
     segment.bytes.set(value, at + HEADER_BYTES)
     segment.bytes.set(id, at + HEADER_BYTES + value.byteLength)
-    segment.usedBytes += recordBytes
-    this.#appendedBytes += recordBytes
+    segment.usedBytes += size
+    this.#appendedBytes += size
     this.#count += 1
-    return recordBytes
+    return size
   }
 
   /** A cursor before the record at `offset`; `offset` may be the end, and not be dropped. */
@@ -202,6 +207,47 @@ export class ResultLog {
     }
     this.#segments.push(segment)
     return segment
+  }
+}
+
+/** Bytes that a record takes, in memory or on disk: what S34 counts. */
+export const recordBytes = ({ id, value }: ResultRecord): number =>
+  align8(HEADER_BYTES + value.byteLength + id.byteLength)
+
+class LogReader implements ResultReader {
+  readonly #cursor: LogCursor
+  readonly #startByte: number
+
+  constructor(
+    readonly log: ResultLog,
+    offset: number,
+  ) {
+    this.#cursor = log.seek(offset)
+    this.#startByte = this.#cursor.bytePosition
+  }
+
+  get offset(): number {
+    return this.#cursor.offset
+  }
+
+  get isDropped(): boolean {
+    return this.log.isDropped(this.#cursor)
+  }
+
+  take(end: number, maxBytes: number): readonly ResultRecord[] {
+    const records: ResultRecord[] = []
+    const until = this.#cursor.bytePosition + maxBytes
+    while (this.#cursor.offset < end && this.#cursor.bytePosition < until) {
+      const record = this.log.next(this.#cursor)
+      if (record === null) break
+      records.push(record)
+    }
+    this.log.handOut(this.#startByte, this.#cursor)
+    return records
+  }
+
+  arrived(inFlightBytes: number): number {
+    return this.log.markRead(Math.max(this.#startByte, this.#cursor.bytePosition - inFlightBytes))
   }
 }
 

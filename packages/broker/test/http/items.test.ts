@@ -259,15 +259,17 @@ describe('items: refusals of the body', () => {
   test('the rest of a long body is left when its sender has gone', async () => {
     const app = Fastify()
     onTestFinished(() => app.close())
-    const job = new Job(0, 'default', null, new ResultLog())
+    const job = new Job(0, 'default', null, 1, new ResultLog())
     let blocks = 0
     const target = {
       job: () => job,
       submit: (_job: Job, { count }: { count: number }) => {
         blocks += 1
         client.destroy()
-        return { codes: new Uint8Array(count), retryAfterMs: 0 }
+        return { codes: new Uint8Array(count), retryAfterMs: 0, durable: null }
       },
+      room: () => Promise.resolve(),
+      canBeDurable: false,
       maxItemBytes: 1024,
     }
     const limits = { maxBodyBytes: 2 ** 24, maxItemsPerRequest: 100_000 }

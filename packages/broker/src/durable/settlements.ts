@@ -1,0 +1,102 @@
+// Ends of items on their way to the disk: a result is shown, counted and told only when it is durable,
+// and a job has ended when all of its results are.
+import type { SettledStatus } from '@fabric/core'
+import type { Job } from '../jobs.js'
+import type { DiskResults } from '../results/disk-results.js'
+import { type ResultRecord, recordBytes } from '../results/log.js'
+import type { DiskShape, SettledItem } from '../storage/store.js'
+import { ByteBudget } from './byte-budget.js'
+import type { DurableHost } from './host.js'
+
+/** Results that wait for the disk. Over it no batch goes out: a disk that hangs must not fill memory. */
+export const SETTLE_BYTES_MAX = 64 * 1024 * 1024
+
+interface Written {
+  readonly job: Job
+  readonly status: SettledStatus
+  readonly bytes: number
+}
+
+export class Settlements {
+  readonly #budget = new ByteBudget(SETTLE_BYTES_MAX)
+  #items: SettledItem[] = []
+  #written: Written[] = []
+  /** Items under way, by job. */
+  readonly #underWay = new Map<Job, number>()
+  /** Jobs whose end waits for their last results. */
+  readonly #ending = new Set<Job>()
+
+  constructor(
+    readonly host: DurableHost,
+    readonly onEnd: (job: Job) => void,
+  ) {}
+
+  get bytesUnderWay(): number {
+    return this.#budget.usedBytes
+  }
+
+  get isIdle(): boolean {
+    return this.#underWay.size === 0
+  }
+
+  /** The record is borrowed until `flush`. @param shape null for an item that was not durable. */
+  add(job: Job, sequence: number, shape: DiskShape | null, record: ResultRecord): void {
+    this.#items.push({ job: job.number, sequence, shape, record })
+    this.#written.push({ job, status: record.status, bytes: recordBytes(record) })
+    this.#underWay.set(job, (this.#underWay.get(job) ?? 0) + 1)
+  }
+
+  /** Hands what was added to the store, which copies it. */
+  flush(): void {
+    if (this.#items.length === 0) return
+    const written = this.#written
+    const settled = this.host.store.settle(this.#items)
+    this.#items = []
+    this.#written = []
+    const bytes = written.reduce((sum, one) => sum + one.bytes, 0)
+    this.#budget.add(bytes)
+    if (this.#budget.isFull) this.host.hold(true)
+    settled.then(
+      (codes) => this.#onDurable(written, codes, bytes),
+      (error) => {
+        this.#budget.remove(bytes)
+        this.host.story.settleFailed(error, written.length)
+        this.host.hold(true)
+      },
+    )
+  }
+
+  /** The core has told the job's end; the answer to readers waits for the disk. */
+  end(job: Job): void {
+    if (this.#underWay.has(job)) this.#ending.add(job)
+    else this.onEnd(job)
+  }
+
+  /** New items: its end is none any more. */
+  reopen(job: Job): void {
+    this.#ending.delete(job)
+  }
+
+  #onDurable(written: readonly Written[], codes: Uint8Array, bytes: number): void {
+    this.#budget.remove(bytes)
+    if (!this.#budget.isFull) this.host.hold(false)
+    const stored = new Map<Job, number>()
+    written.forEach(({ job, status, bytes: size }, i) => {
+      if (codes[i] === 1) job.settled[status] += 1
+      stored.set(job, (stored.get(job) ?? 0) + (codes[i] === 1 ? size : 0))
+      const left = this.#underWay.get(job)! - 1
+      if (left === 0) this.#underWay.delete(job)
+      else this.#underWay.set(job, left)
+    })
+    for (const [job, size] of stored) this.#tell(job, size)
+  }
+
+  #tell(job: Job, bytes: number): void {
+    if (!job.deleted) {
+      ;(job.results as DiskResults).unreadBytes += bytes
+      this.host.run({ type: 'resultsStored', job: job.number, bytes })
+    }
+    if (!this.#underWay.has(job) && this.#ending.delete(job)) this.onEnd(job)
+    job.wake()
+  }
+}
