@@ -2,6 +2,8 @@
 export { type Comparison, compare, OURS } from './compare/compare.js'
 export type { Figures } from './compare/figures.js'
 export type { Line } from './lines.js'
+export { renderPage } from './page/page.js'
+export { Recorder } from './page/recorder.js'
 export type { Percentiles } from './report/ratios.js'
 export type { ConsumerSummary, Summary } from './report/summary.js'
 export { parseScenario, readScenario, type Scenario } from './scenario/read.js'

@@ -18,6 +18,7 @@ export interface Observer {
   worked(name: string, batch: SimulatedBatch, fromNs: number, toNs: number, done: boolean): void
   /** After an instant; counts cost time, so they are made when asked for. */
   instant(nowNs: number, counts: () => CoreCounts): void
+  effect?(effect: Effect, nowNs: number): void
 }
 
 export interface ShellOptions {
@@ -88,6 +89,7 @@ export class Shell {
   #carryOut(effect: Effect): void {
     const handler = this.#handlers[effect.type] as ((effect: Effect) => void) | undefined
     handler?.(effect)
+    this.options.observer?.effect?.(effect, this.nowNs)
   }
 
   /** What no line speaks of and nobody here waits for is left out. */

@@ -91,6 +91,7 @@ function simulateProgram(program: Command): void {
     .option('--as-published', 'every rule as the published design has it')
     .option('--compare', 'the same workload under other rules, side by side')
     .option('--json', 'the comparison as JSON')
+    .option('--html <file>', 'a page with plots of the run; beside it the summary only')
     .action(async (scenario: string, flags: SimulateFlags) => {
       exitCode = await simulateCommand(scenario, flags)
     })
