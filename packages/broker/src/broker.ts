@@ -44,6 +44,8 @@ export interface RunningBroker {
   readonly socketPath: string
   readonly httpUrl: string
   readonly config: BrokerConfig
+  /** A line of the broker's log. */
+  warn(message: string): void
   state(): BrokerState
   /** Accepts nothing new, lets consumers finish what they work on, closes. Called again, it hurries. */
   stop(): Promise<void>
@@ -183,6 +185,10 @@ class Broker implements RunningBroker {
     this.#sweepTimer = setInterval(() => this.#forgetEndedJobs(), everyMs)
     this.#sweepTimer.unref()
     this.#story.started({ socketPath, httpUrl: this.httpUrl }, this.config.dataDir)
+  }
+
+  warn(message: string): void {
+    this.#story.log.warn(message)
   }
 
   state(): BrokerState {

@@ -1,5 +1,6 @@
 // `fabric-broker serve`: starts the broker and ties it to the signals of the process.
 import { startBroker } from '../broker.js'
+import { ServiceManager } from './service-manager.js'
 
 /** Ctrl-C and process managers often signal a process and its group: one wish, not two. */
 const SAME_SIGNAL_MS = 500
@@ -13,6 +14,8 @@ export async function serve(flags: Readonly<Record<string, unknown>>): Promise<v
     environment: process.env,
     ...(typeof file === 'string' ? { file } : {}),
   })
+  const systemd = new ServiceManager(process.env, (message) => broker.warn(message))
+  systemd.ready()
   await new Promise<void>((resolve, reject) => {
     let stoppingSince: number | null = null
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -22,6 +25,7 @@ export async function serve(flags: Readonly<Record<string, unknown>>): Promise<v
           return
         }
         stoppingSince = Date.now()
+        systemd.stopping()
         broker.stop().then(resolve, reject)
       })
     }

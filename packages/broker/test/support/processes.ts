@@ -46,16 +46,22 @@ export function run(...args: string[]): TestProcess {
 export class BrokerProcess extends TestProcess {
   httpUrl = ''
 
-  static spawn(socket: string, ...flags: string[]): BrokerProcess {
+  /** Flags as on the command line; variables of the environment in an object. */
+  static spawn(socket: string, ...wishes: (string | NodeJS.ProcessEnv)[]): BrokerProcess {
+    const flags = wishes.filter((wish) => typeof wish === 'string')
+    const environment = wishes.filter((wish) => typeof wish === 'object')
     const fixed = ['--socket', socket, '--http', '127.0.0.1:0', '--huge-pages', 'off']
     const more = ['--ring-bytes', String(4 * 2 ** 20), '--release-threshold', '1']
-    return new BrokerProcess(
-      spawn(process.execPath, [COMMAND, 'serve', ...fixed, ...more, ...flags]),
-    )
+    const args = [COMMAND, 'serve', ...fixed, ...more, ...flags]
+    const env = Object.assign({}, process.env, ...environment)
+    return new BrokerProcess(spawn(process.execPath, args, { env }))
   }
 
-  static async start(socket: string, ...flags: string[]): Promise<BrokerProcess> {
-    const broker = BrokerProcess.spawn(socket, ...flags)
+  static async start(
+    socket: string,
+    ...wishes: (string | NodeJS.ProcessEnv)[]
+  ): Promise<BrokerProcess> {
+    const broker = BrokerProcess.spawn(socket, ...wishes)
     await broker.listening()
     return broker
   }
