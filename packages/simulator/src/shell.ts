@@ -39,7 +39,7 @@ type Handlers = {
 
 export class Shell {
   nowNs = 0
-  readonly tally = new Tally()
+  readonly tally: Tally
   life: Life
   /** Items that kill who takes them: job number and id. */
   readonly poison = new Set<string>()
@@ -57,6 +57,7 @@ export class Shell {
     private readonly rules: Rules,
     readonly options: ShellOptions,
   ) {
+    this.tally = new Tally(rules)
     this.life = new Life(rules, this.#lives, 0)
     this.needsNames = options.onLine !== undefined
   }

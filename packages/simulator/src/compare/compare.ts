@@ -2,7 +2,6 @@
 import type { SimulatedBatch } from '../batch.js'
 import type { SimulatedConsumer } from '../consumer.js'
 import { type Percentiles, toRatio } from '../report/ratios.js'
-import { sortReference } from '../report/sort-reference.js'
 import { type Summary, wasteOf } from '../report/summary.js'
 import { paddedTokensOf } from '../report/tally.js'
 import type { Scenario } from '../scenario/read.js'
@@ -55,7 +54,7 @@ export async function compare(
   watch.simulation = simulation
   await runAll(simulation, pause)
   const summary = simulation.summary()
-  const sort = sortReference(simulation.tally.lengths, simulation.tally.contracts)
+  const sort = simulation.tally.sort()
   rules.push(watch.figures(simulation, summary))
   return {
     type: 'compare',

@@ -1,5 +1,5 @@
 // The page of `--html`: one file, no network, no library; drawn when it is made.
-import { type Packed, sortReference } from '../report/sort-reference.js'
+import type { Packed } from '../report/sort-reference.js'
 import type { Summary } from '../report/summary.js'
 import type { Tally } from '../report/tally.js'
 import {
@@ -24,7 +24,7 @@ export function renderPage(
   tally: Tally,
   recorder: Recorder,
 ): string {
-  const sort = sortReference(tally.lengths, tally.contracts)
+  const sort = tally.sort()
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

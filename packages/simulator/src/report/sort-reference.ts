@@ -2,7 +2,8 @@
 // contract. It cannot stream, and nothing that streams packs much better.
 //
 // It needs the number of items of each length, not the items: it fits in memory for any set.
-import type { Contract } from '@fabric/core'
+import { Budget, type Contract } from '@fabric/core'
+import type { Rules } from '../scenario/config.js'
 import { Ratios } from './ratios.js'
 
 export class Lengths {
@@ -35,42 +36,59 @@ export interface Packed {
 }
 
 /** Models without a contract are left out: nobody serves them. */
-export function sortReference(lengths: Lengths, contracts: ReadonlyMap<number, Contract>): Packed {
+export function sortReference(
+  lengths: Lengths,
+  contracts: ReadonlyMap<number, Contract>,
+  rules: Rules,
+): Packed {
   const packed: Packed = { batches: 0, actualTokens: 0, paddedTokens: 0, fills: new Ratios() }
   for (const model of lengths.models()) {
     const contract = contracts.get(model)
-    if (contract !== undefined) packModel(packed, contract, lengths.longestFirst(model))
+    if (contract === undefined) continue
+    const budget = new Budget(contract, { ...rules, brokerLife: 0n })
+    packModel(packed, contract, budget, lengths.longestFirst(model))
   }
   return packed
 }
 
 const roundUp = (length: number, to: number): number => Math.ceil(length / to) * to
 
-function packModel(packed: Packed, contract: Contract, lengths: [number, number][]): void {
+function packModel(
+  packed: Packed,
+  contract: Contract,
+  budget: Budget,
+  lengths: [number, number][],
+): void {
+  const { roundTo, batchSize, tokens, layout } = contract
   let at = 0
   while (at < lengths.length) {
-    const padded = roundUp(lengths[at][0], contract.roundTo)
-    const size = Math.max(1, Math.min(contract.batchSize, Math.floor(contract.tokens / padded)))
-    const { taken, actual, next } = take(lengths, at, size)
+    const longest = lengths[at][0]
+    const padded = roundUp(longest, roundTo)
+    const most = Math.max(1, Math.min(batchSize, Math.floor(budget.padded / padded)))
+    const { size, actual, next } = take(lengths, at, most, budget.actual)
     packed.batches++
     packed.actualTokens += actual
-    packed.paddedTokens += taken * padded
-    packed.fills.add((taken * padded) / contract.tokens)
+    packed.paddedTokens += layout === 'ragged' ? actual : size * padded
+    packed.fills.add(budget.tokensOf(size, longest, actual) / tokens)
     at = next
   }
 }
 
-/** Takes the longest `size` items that are left, or what there is. */
-function take(lengths: [number, number][], from: number, size: number) {
-  let taken = 0
+/** Takes the longest `most` items that are left, as far as their tokens allow, but one at least. */
+function take(lengths: [number, number][], from: number, most: number, tokensMost: number) {
+  let size = 0
   let actual = 0
   let at = from
-  while (at < lengths.length && taken < size) {
-    const count = Math.min(lengths[at][1], size - taken)
-    taken += count
-    actual += count * lengths[at][0]
+  while (at < lengths.length && size < most) {
+    const [length, left] = lengths[at]
+    const room = Math.floor((tokensMost - actual) / length)
+    const count =
+      size === 0 ? Math.max(1, Math.min(left, most, room)) : Math.min(left, most - size, room)
+    size += count
+    actual += count * length
     lengths[at][1] -= count
-    if (lengths[at][1] === 0) at++
+    if (lengths[at][1] > 0) break
+    at++
   }
-  return { taken, actual, next: at }
+  return { size, actual, next: at }
 }

@@ -2,7 +2,6 @@
 import type { ClosedBy, GateReason, SettledStatus } from '@fabric/core'
 import type { SimulatedConsumer } from '../consumer.js'
 import { type Percentiles, toRatio } from './ratios.js'
-import { sortReference } from './sort-reference.js'
 import type { Tally } from './tally.js'
 
 export interface ConsumerSummary {
@@ -43,7 +42,7 @@ export function summaryOf(
   tally: Tally,
   consumers: ReadonlyMap<string, SimulatedConsumer>,
 ): Summary {
-  const sort = sortReference(tally.lengths, tally.contracts)
+  const sort = tally.sort()
   const { cleanup } = tally
   return {
     type: 'summary',

@@ -3,8 +3,9 @@ import type { ClosedBy, Contract, CoreCounts, GateReason, SettledStatus } from '
 import type { SimulatedBatch } from '../batch.js'
 import type { SimulatedConsumer } from '../consumer.js'
 import type { ModelTimes } from '../idle-time.js'
+import type { Rules } from '../scenario/config.js'
 import { Ratios } from './ratios.js'
-import { Lengths } from './sort-reference.js'
+import { Lengths, type Packed, sortReference } from './sort-reference.js'
 
 const zero = <K extends string>(keys: readonly K[]): Record<K, number> =>
   Object.fromEntries(keys.map((key) => [key, 0])) as Record<K, number>
@@ -45,6 +46,13 @@ export class Tally {
   waitNs = 0
   takenItems = 0
   readonly #models = new Map<number, ModelTimes>()
+
+  constructor(private readonly rules: Rules) {}
+
+  /** Everything that was accepted, sorted first and packed under the same contract. */
+  sort(): Packed {
+    return sortReference(this.lengths, this.contracts, this.rules)
+  }
 
   times(model: number): ModelTimes {
     let times = this.#models.get(model)
