@@ -18,6 +18,7 @@ import { Durability } from './durable/durability.js'
 import type { SubmitAnswer } from './http/ingest.js'
 import type { Job, JobTable } from './jobs.js'
 import { MemoryKeeper } from './results/memory-keeper.js'
+import { coreOutcomes } from './results/outcomes.js'
 import { Settlement } from './settlement.js'
 import type { Stats } from './stats.js'
 import type { Store } from './storage/store.js'
@@ -195,7 +196,8 @@ export class Engine {
   }
 
   results(consumer: number, message: ResultsMessage): void {
-    const { batch, brokerLife, index, outcome } = message
+    const { batch, brokerLife, index } = message
+    const outcome = coreOutcomes(message)
     this.#message = message
     this.#forward({ type: 'results', consumer, brokerLife, batch, index, outcome })
     this.#message = null

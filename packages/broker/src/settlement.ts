@@ -96,7 +96,9 @@ function resultValue(
   entry: number,
   message: ResultsMessage | null,
 ): Value {
-  if (status !== 'completed' && status !== 'failed') return NO_VALUE
+  if (status === 'cancelled') return NO_VALUE
+  if (status === 'expired') return errorValue(EXPIRED)
+  if (status === 'quarantined') return errorValue(QUARANTINED)
   const sent =
     message === null || entry === NO_ENTRY
       ? null
@@ -107,14 +109,33 @@ function resultValue(
         }
   if (status === 'completed') return sent ?? NO_VALUE
   const last = sent?.encoding === Encoding.error ? errorFrom(sent.value) : null
-  const error = failureOf(reason, last)
-  return { encoding: Encoding.error, value: encodeErrorValue(error), truncatedTo: 0 }
+  return errorValue(failureOf(reason, last))
 }
+
+const EXPIRED: ErrorBody = {
+  code: 'FABRIC_DEADLINE_PASSED',
+  message: 'not done within its deadlineMs',
+}
+const QUARANTINED: ErrorBody = {
+  code: 'FABRIC_QUARANTINED',
+  message: 'its consumers died of it; it is kept in quarantine',
+}
+
+const errorValue = (error: ErrorBody): Value => ({
+  encoding: Encoding.error,
+  value: encodeErrorValue(error),
+  truncatedTo: 0,
+})
 
 function failureOf(reason: SettleEffect['reason'], last: ErrorBody | null): ErrorBody {
   const lastWords = last === null ? '' : `; the last time: ${last.message}`
   if (reason === 'max_attempts')
     return { code: 'FABRIC_MAX_ATTEMPTS', message: `failed maxAttempts times${lastWords}` }
+  if (reason === 'out_of_memory')
+    return {
+      code: 'FABRIC_OUT_OF_MEMORY',
+      message: `too much for the device all by itself, maxAttempts times${lastWords}`,
+    }
   if (reason === 'max_deliveries')
     return {
       code: 'FABRIC_MAX_DELIVERIES',

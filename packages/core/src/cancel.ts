@@ -1,15 +1,11 @@
-// Deleting a job: whatever of it has not ended is cancelled, then nothing of it is known (S36).
-//
-// One pass over the item table finds the items; a list per job would cost eight bytes per item and
-// a cache miss per settlement to make a rare command faster.
+// Cancelling items, and deleting a job with whatever of it has not ended (S35, S36).
 
 import { changePart, dropPartIfUnused } from './disk.js'
-import { ITEM_ENDED, ITEM_LEASED } from './items.js'
+import { endEarly } from './early-ends.js'
+import { ITEM_ENDED } from './items.js'
 import { createJob, type Job, jobById } from './jobs.js'
-import type { Batch } from './lease-table.js'
-import { pullOut } from './leases.js'
+import { discardOfJob } from './quarantine.js'
 import { endLoad } from './read-ahead.js'
-import { Settlement } from './settle.js'
 import type { State } from './state.js'
 import { changeWaiting } from './waiting.js'
 
@@ -18,8 +14,16 @@ const DEFAULT_JOB = 0
 
 export function deleteJob(state: State, id: number): void {
   const job = jobById(state, id)
-  if (job.waiting + job.leased > 0) cancelItems(state, job)
+  const slots: number[] = []
+  if (job.waiting + job.leased > 0) {
+    state.items.forEach((slot) => {
+      const isOfJob = state.items.job.get(slot) === job.row
+      if (isOfJob && state.items.state.get(slot) !== ITEM_ENDED) slots.push(slot)
+    })
+  }
+  endEarly(state, slots, 'cancelled')
   cancelOnDisk(state, job)
+  discardOfJob(state, job)
   state.timers.close(job.idTimer)
   state.timers.clear(state.gate.timer)
   state.jobs.delete(id)
@@ -27,29 +31,14 @@ export function deleteJob(state: State, id: number): void {
   if (id === DEFAULT_JOB) createJob(state, DEFAULT_JOB)
 }
 
-function cancelItems(state: State, job: Job): void {
+/** A slot may have another tenant by now: then its number is another one, and it is left alone. */
+export function cancel(state: State, slots: readonly number[], numbers: readonly number[]): void {
   const { items } = state
-  const waiting = new Settlement(state, null, null)
-  const leased = new Map<Batch, Settlement>()
-  items.forEach((slot) => {
-    if (items.job.get(slot) !== job.row || items.state.get(slot) === ITEM_ENDED) return
-    if (items.state.get(slot) !== ITEM_LEASED) {
-      pullOut(state, slot)
-      waiting.end(slot, 0, 'cancelled', 'cancelled')
-      return
-    }
-    const batch = state.leases.atRow(items.next.get(slot))
-    const index = items.previous.get(slot)
-    let settlement = leased.get(batch)
-    if (settlement === undefined) {
-      settlement = new Settlement(state, batch.consumer.id, batch.number)
-      leased.set(batch, settlement)
-    }
-    pullOut(state, slot)
-    settlement.end(slot, index, 'cancelled', 'cancelled')
-  })
-  waiting.tell()
-  for (const settlement of leased.values()) settlement.tell()
+  endEarly(
+    state,
+    slots.filter((slot, i) => items.has(slot) && items.sequence.get(slot) === numbers[i]),
+    'cancelled',
+  )
 }
 
 /** Items without a row end by their counts alone (S36); what is being read of them is dropped. */

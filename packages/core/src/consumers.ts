@@ -18,6 +18,7 @@ import type { Model } from './models.js'
 import { dropModelIfUnused, modelOf } from './shapes.js'
 import { reviewStaging } from './staging.js'
 import { NS_PER_MS, type State, touch } from './state.js'
+import { reviewGroups } from './suspects.js'
 import { TIMER_RENEWAL, TIMER_TAKING } from './timers.js'
 import { type Contract, CoreBug } from './types.js'
 
@@ -48,6 +49,10 @@ export class Consumer {
   items = 0
   shapeSwitches = 0
   lastPaddedLength = 0
+  /** It holds a suspect group, and gets nothing else until it has said how that ended (S27). */
+  holdsSuspects = false
+  /** Batches until it has its whole budget again, 0 when it has (S28). */
+  reducedBatchesLeft = 0
   /** Key of the lane whose run it is in, or -1, and the batches of that run (S15). */
   lane = -1
   laneRun = 0
@@ -56,7 +61,9 @@ export class Consumer {
     readonly id: number,
     readonly row: number,
     readonly name: string,
-    readonly cls: ContractClass,
+    /** As registered; its class may stand for less for a while (S28). */
+    readonly contract: Contract,
+    public cls: ContractClass,
     readonly timer: number,
     /** Set while it could take a batch of its channel (S24). */
     readonly takingTimer: number,
@@ -80,7 +87,7 @@ export function register(state: State, id: number, name: string, contract: Contr
   const cls = joinClass(state, model, contract)
   const renewal = state.timers.open(TIMER_RENEWAL, id)
   const taking = state.timers.open(TIMER_TAKING, id)
-  const consumer = new Consumer(id, row, name, cls, renewal, taking)
+  const consumer = new Consumer(id, row, name, contract, cls, renewal, taking)
   state.consumers.set(id, consumer)
   state.consumerRows[row] = consumer
   state.effects.push({ type: 'registered', consumer: id, warnings })
@@ -89,9 +96,13 @@ export function register(state: State, id: number, name: string, contract: Contr
 }
 
 function refuseClass(state: State, contract: Contract): Refusal | null {
-  const classes = state.models.get(contract.model)?.classes ?? []
-  if (classes.length < CONTRACT_CLASSES_MAX) return null
-  if (classes.some((cls) => sameClass(cls.contract, contract))) return null
+  // As registered: the classes of consumers that are short of memory come and go by themselves (S28).
+  const contracts: Contract[] = []
+  for (const member of state.models.get(contract.model)?.members ?? []) {
+    if (sameClass(member.contract, contract)) return null
+    if (!contracts.some((one) => sameClass(one, member.contract))) contracts.push(member.contract)
+  }
+  if (contracts.length < CONTRACT_CLASSES_MAX) return null
   return {
     code: 'FABRIC_CONTRACT_CLASSES',
     message: `model ${contract.model} has ${CONTRACT_CLASSES_MAX} different contracts already`,
@@ -143,25 +154,59 @@ export function leave(state: State, consumer: Consumer): void {
   const { model, cls } = consumer
   refresh(state, consumer)
   model.members.splice(model.members.indexOf(consumer), 1)
-  cls.members--
-  if (cls.members === 0) {
-    model.classes.splice(model.classes.indexOf(cls), 1)
-    model.classesVersion++
-  }
+  if (model.kept === consumer) model.kept = null
+  if (consumer.holdsSuspects) setHoldsSuspects(consumer, false)
+  leaveClass(model, cls)
   if (!model.served) countServed(state, model, -1)
   membersChanged(state, model, consumer, -1)
   dropModelIfUnused(state, model)
 }
 
+function leaveClass(model: Model, cls: ContractClass): void {
+  cls.members--
+  if (cls.members > 0) return
+  model.classes.splice(model.classes.indexOf(cls), 1)
+  model.classesVersion++
+}
+
+/** Gives the consumer another budget, and with it another class of its model, for a while (S28). */
+export function setEffectiveTokens(state: State, consumer: Consumer, tokens: number): void {
+  const { model, cls, contract, row } = consumer
+  if (tokens === cls.contract.tokens || consumer.gone || consumer.draining) return
+  // Each class is a cost of every arrival (S14): beyond this many a consumer keeps its budget.
+  const isCrowded = model.classes.length >= 2 * CONTRACT_CLASSES_MAX
+  if (isCrowded && tokens !== contract.tokens) return
+  cls.free.remove(row)
+  cls.freeAndEmpty.remove(row)
+  listClass(state, cls)
+  leaveClass(model, cls)
+  consumer.cls = joinClass(state, model, { ...contract, tokens })
+  classesChanged(state, model)
+  refresh(state, consumer)
+  state.effects.push({ type: 'budget', consumer: consumer.id, tokens })
+}
+
+export function setHoldsSuspects(consumer: Consumer, holds: boolean): void {
+  const { suspectHolders } = consumer.model
+  if (holds) suspectHolders.push(consumer)
+  else suspectHolders.splice(suspectHolders.indexOf(consumer), 1)
+  consumer.holdsSuspects = holds
+}
+
 function membersChanged(state: State, model: Model, consumer: Consumer, sign: 1 | -1): void {
   const { channelDepth } = state.config
   model.places += sign * channelDepth
-  state.gate.contractTokens += sign * consumer.cls.contract.tokens * (channelDepth + 1)
+  state.gate.contractTokens += sign * consumer.contract.tokens * (channelDepth + 1)
   state.timers.clear(state.gate.timer)
+  classesChanged(state, model)
+}
+
+function classesChanged(state: State, model: Model): void {
   model.longestHeldKey = Math.max(0, ...model.classes.map((cls) => cls.longestHeldKey))
   model.mostTokens = Math.max(0, ...model.classes.map((cls) => cls.contract.tokens))
   model.inputLengthsDiffer = model.classes.some((cls) => cls.inputKey !== model.classes[0].inputKey)
   reviewStaging(state, model)
+  reviewGroups(state, model)
   touch(state, model)
 }
 
@@ -208,7 +253,8 @@ export function waitAnew(state: State, consumer: Consumer): void {
 export function refresh(state: State, consumer: Consumer): void {
   const live = !consumer.draining && !consumer.gone
   const depth = consumer.channel.length
-  const place = live && consumer.hasRoom && depth < state.config.channelDepth
+  const isFree = !consumer.holdsSuspects && !isEmptying(consumer)
+  const place = live && isFree && consumer.hasRoom && depth < state.config.channelDepth
   if (place && !consumer.hasPlace) waitAnew(state, consumer)
   consumer.hasPlace = place
   orderForService(state, consumer, place, depth)
@@ -229,6 +275,12 @@ function boundTaking(state: State, { channel, inFlight, cls, takingTimer }: Cons
   if (could === state.timers.isSet(takingTimer)) return
   if (could) state.timers.set(takingTimer, state.now + state.config.leaseMaxMs * NS_PER_MS)
   else state.timers.clear(takingTimer)
+}
+
+/** It is kept for suspects, and has not finished what it holds (S27). */
+function isEmptying(consumer: Consumer): boolean {
+  if (consumer.model.kept !== consumer) return false
+  return consumer.channel.length + consumer.inFlight.length > 0
 }
 
 function orderForService(state: State, consumer: Consumer, place: boolean, depth: number): void {

@@ -5,17 +5,21 @@
 // the same times give the same effects, byte for byte.
 
 import { admit, onStored, restore } from './admission.js'
-import { deleteJob } from './cancel.js'
+import { cancel, deleteJob } from './cancel.js'
 import { endFinishedCleanups, onCleanupIdle } from './cleanup.js'
 import { type Consumer, onRenewalLate, refresh, register, renew } from './consumers.js'
 import { countsOf } from './counts.js'
+import { expirePast, onDeadline } from './deadlines.js'
 import { dispatch } from './dispatch.js'
+import { explain } from './explain.js'
+import { find } from './find.js'
 import { openGateIfDue } from './gate.js'
-import { resultsRead, resultsStored } from './holds.js'
+import { pauseJob, resultsRead, resultsStored, resumeJob } from './holds.js'
 import { itemView } from './item-view.js'
 import { createJob, flush, tellEndedJobs } from './jobs.js'
 import { onLaneIdle } from './lanes.js'
 import { onResults, onTaken } from './leases.js'
+import { discard, replay } from './quarantine.js'
 import { onLoaded, onLost } from './read-ahead.js'
 import { die, drain, onLateTimer, onLeaseMax } from './reclaim.js'
 import { onRetryDue } from './retry.js'
@@ -24,7 +28,9 @@ import { State } from './state.js'
 import { onIdTimer, submit } from './submit.js'
 import {
   TIMER_CLEANUP_IDLE,
+  TIMER_DEADLINE,
   TIMER_GATE,
+  TIMER_GROUP,
   TIMER_JOB_IDS,
   TIMER_LANE_IDLE,
   TIMER_LATE,
@@ -39,7 +45,10 @@ import {
   type CoreCounts,
   type CoreEvent,
   type Effect,
+  type FoundItems,
+  type ItemFacts,
   type ItemView,
+  type QuarantinedItem,
 } from './types.js'
 
 export class Core {
@@ -81,6 +90,26 @@ export class Core {
     return this.state.timers.nextWorkAt()
   }
 
+  /** Items of a job that have not ended, by id or all: one part of a pass over the item table. */
+  find(
+    job: number,
+    ids: readonly Uint8Array[] | null,
+    from = 0,
+    rows = Number.POSITIVE_INFINITY,
+  ): FoundItems {
+    return find(this.state, job, ids, from, rows)
+  }
+
+  /** What an item that has not ended waits for. */
+  explain(slot: number): ItemFacts {
+    return explain(this.state, slot)
+  }
+
+  /** By their numbers, oldest first (S27). */
+  get quarantined(): ReadonlyMap<number, QuarantinedItem> {
+    return this.state.quarantine.entries
+  }
+
   /** As of the last step: tick first where the present matters (idle times, ages). */
   counts(): CoreCounts {
     return countsOf(this.state)
@@ -102,6 +131,11 @@ const handlers: { readonly [T in CoreEvent['type']]: Handler<T> } = {
   loaded: (state, event) => onLoaded(state, event),
   lost: (state, event) => onLost(state, event),
   flush: (state, event) => flush(state, event.job),
+  pauseJob: (state, event) => pauseJob(state, event.job),
+  resumeJob: (state, event) => resumeJob(state, event.job),
+  cancel: (state, event) => cancel(state, event.slots, event.numbers),
+  replay: (state, event) => replay(state, event.items),
+  discard: (state, event) => discard(state, event.items),
   resultsRead: (state, event) => resultsRead(state, event.job, event.bytes),
   resultsStored: (state, event) => resultsStored(state, event.job, event.bytes),
   register: (state, event) => register(state, event.consumer, event.name, event.contract),
@@ -145,6 +179,7 @@ function tick(state: State): void {
   for (let timer = timers.takeDue(now); timer >= 0; timer = timers.takeDue(now)) {
     timerHandlers[timers.kind(timer)](state, timers.ref(timer))
   }
+  expirePast(state)
 }
 
 /** By timer kind. */
@@ -158,6 +193,8 @@ const timerHandlers: Readonly<Record<number, (state: State, ref: number) => void
   [TIMER_RETRY]: onRetryDue,
   [TIMER_JOB_IDS]: onIdTimer,
   [TIMER_TAKING]: (state, id) => die(state, state.consumers.get(id)!, 'lease_max'),
+  [TIMER_GROUP]: () => {}, // the dispatch steps that follow look at the groups
+  [TIMER_DEADLINE]: onDeadline,
 }
 
 function onRenewalTimer(state: State, id: number): void {

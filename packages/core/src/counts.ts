@@ -35,6 +35,9 @@ export function countsOf(state: State): CoreCounts {
       .map((model) => ({ model: model.id, items: model.waitingItems })),
     oldestItemAgeNs: oldestAgeNs(state, models),
     reclaimedItems: state.reclaimedItems,
+    groups: groupCounts(state),
+    quarantine: { items: state.quarantine.entries.size, dropped: state.quarantine.dropped },
+    outOfMemoryBatches: state.outOfMemoryBatches,
     lateResults: state.lateResults,
     aloneBatches: state.aloneBatches,
     arenaBytes: state.items.arena.allocatedBytes(),
@@ -53,7 +56,7 @@ function queueCounts(state: State): Record<Tier, TierCounts> {
   }
 }
 
-function gateCounts(state: State): CoreCounts['gate'] {
+export function gateCounts(state: State): CoreCounts['gate'] {
   const { gate, served } = state
   const thresholdTokens = releaseThreshold(state)
   const share = thresholdTokens > 0 ? Math.min(1, served.queueTokens / thresholdTokens) : 1
@@ -65,6 +68,16 @@ function gateCounts(state: State): CoreCounts['gate'] {
     thresholdTokens,
     progress: gate.open ? 1 : share,
   }
+}
+
+function groupCounts(state: State): CoreCounts['groups'] {
+  let waiting = 0
+  let items = 0
+  for (const model of state.groups.models) {
+    waiting += model.groups.length
+    for (const group of model.groups) items += group.live
+  }
+  return { waiting, items }
 }
 
 function cleanupCounts(state: State): CoreCounts['cleanup'] {
@@ -81,7 +94,8 @@ function consumerCounts(state: State, consumer: Consumer): ConsumerCounts {
   return {
     id: consumer.id,
     name: consumer.name,
-    contract: consumer.cls.contract,
+    contract: consumer.contract,
+    effectiveTokens: consumer.cls.contract.tokens,
     state: consumer.draining ? 'draining' : 'live',
     overdue: consumer.overdue,
     channel: consumer.channel.length,
@@ -116,6 +130,7 @@ function jobCounts(job: Job): JobCounts {
     settled: { ...job.settled },
     unreadResultBytes: job.unreadResultBytes,
     onHold: job.onHold,
+    paused: job.paused,
   }
 }
 

@@ -12,6 +12,8 @@ export class Cut {
   idTo = 0
   payloadFrom = 0
   payloadTo = 0
+  /** 0 = none. */
+  deadlineMs = 0
 
   constructor(
     readonly block: SubmitBlock,
@@ -23,6 +25,7 @@ export class Cut {
     this.model = block.model[at]
     this.length = block.lengths[at]
     if (this.length < 1) throw new CoreBug(`item ${at} of a block has length ${this.length}`)
+    this.deadlineMs = block.deadlineMs?.[at] ?? 0
     this.idFrom = this.idTo
     this.idTo = block.idEnds[at]
     this.payloadFrom = this.payloadTo

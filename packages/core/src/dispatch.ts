@@ -1,14 +1,24 @@
 // One dispatch step: whom to serve, with what, and what is remembered of it (S11, S12, S15, S22).
 
 import { beginCleanups } from './cleanup.js'
-import { beginDispatching, type Consumer, refresh, waitAnew } from './consumers.js'
+import {
+  beginDispatching,
+  type Consumer,
+  refresh,
+  setHoldsSuspects,
+  waitAnew,
+} from './consumers.js'
 import type { ContractClass } from './contracts.js'
+import { packGroup } from './group-packing.js'
+import { type Group, takeGroup, unkeep } from './groups.js'
 import { lease } from './leases.js'
 import { noteDrained } from './limits.js'
+import { noteReduced } from './out-of-memory.js'
 import { type Packing, pack } from './packer.js'
 import { awaitItems, readAhead } from './read-ahead.js'
 import { type Choice, choose, firstInLine, inLine, isServedBefore } from './ready.js'
 import type { State } from './state.js'
+import { type GroupService, nextGroupService } from './suspects.js'
 
 interface Service {
   readonly consumer: Consumer
@@ -20,6 +30,11 @@ export function dispatch(state: State): void {
   if (!state.gate.open) return
   const awaiting: ContractClass[] = []
   for (;;) {
+    const suspects = state.groups.models.length === 0 ? null : nextGroupService(state)
+    if (suspects !== null) {
+      serveGroup(state, suspects)
+      return
+    }
     const service = nextService(state, awaiting)
     if (service === null) {
       // What waits for the disk is ready: nothing has come to its tail.
@@ -57,16 +72,37 @@ function areLanesAllowed(state: State, cls: ContractClass): boolean {
 
 function serve(state: State, { consumer, choice }: Service): void {
   const { model, cls } = consumer
-  const inCleanup = model.cleanup.active
   const packing = pack(state, cls, choice)
-  const normal = (choice.work === 'lane' || choice.work === 'disk') && !inCleanup
-  beginDispatching(state, model)
-  const batch = lease(state, consumer, packing.slots)
-  waitAnew(state, consumer)
-  refresh(state, consumer)
+  const fromQueue = choice.work === 'lane' || choice.work === 'disk'
+  const normal = fromQueue && !model.cleanup.active
   model.aloneServedLast = choice.work === 'alone'
   if (normal) noteLane(consumer, choice)
+  issue(state, consumer, packing, normal, null)
   if (choice.work === 'disk') readAhead(state, cls)
+}
+
+/** A group leaves as it is; a suspect one takes its consumer for itself (S27). */
+function serveGroup(state: State, { consumer, group }: GroupService): void {
+  takeGroup(state, group)
+  const packing = packGroup(state, group, consumer.cls)!
+  if (group.kind === 'suspect') setHoldsSuspects(consumer, true)
+  issue(state, consumer, packing, false, group)
+}
+
+function issue(
+  state: State,
+  consumer: Consumer,
+  packing: Packing,
+  normal: boolean,
+  group: Group | null,
+): void {
+  const { model } = consumer
+  const inCleanup = model.cleanup.active && group === null
+  beginDispatching(state, model)
+  const batch = lease(state, consumer, packing.slots, group)
+  waitAnew(state, consumer)
+  if (model.kept === consumer) unkeep(state, model)
+  refresh(state, consumer)
   model.cleanup.idleSince = -1
   countBatch(state, consumer, packing, inCleanup)
   state.effects.push({
@@ -78,15 +114,22 @@ function serve(state: State, { consumer, choice }: Service): void {
     size: batch.items.length,
     paddedLength: packing.paddedLength,
     actualTokens: packing.actualTokens,
+<<<<<<< HEAD
     budgetTokens: packing.budgetTokens,
     fill: packing.budgetTokens / cls.contract.tokens,
+=======
+    budgetTokens: packing.slots.length * packing.paddedLength,
+    fill: (packing.slots.length * packing.paddedLength) / consumer.contract.tokens,
+>>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
     closedBy: packing.closedBy(),
     source: packing.source!,
     sources: packing.sources,
     cleanup: inCleanup,
     normal,
     attempt: highestDeliveries(state, packing) + 1,
+    group: group?.number ?? null,
   })
+  noteReduced(state, consumer)
 }
 
 /**

@@ -106,5 +106,6 @@ export function oldestOfModel(state: State, model: Model): number {
   for (let key = model.reclaimed.next(0); key >= 0; key = model.reclaimed.next(key + 1)) {
     look(model.shapes.get(key)!.reclaimed.head)
   }
+  for (const group of model.groups) look(group.slots[0])
   return oldest
 }

@@ -34,6 +34,13 @@ export class IdMemory {
     this.young.unsettled++
   }
 
+  /** The id of an item that was replayed: known or not, it is known for as long as a new one. */
+  acceptAgain(high: number, low: number, body: number): void {
+    const { index } = this.young
+    if (index.lookup(high, low, body) === ID_UNKNOWN) index.insert(high, low, body)
+    this.young.unsettled++
+  }
+
   settle(sequence: number, now: number): void {
     const isOld = this.old !== null && sequence <= this.lastOldSequence
     const generation = isOld ? this.old! : this.young

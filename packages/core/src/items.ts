@@ -16,11 +16,13 @@ export const ITEM_HELD_RECLAIMED = 5
 export const ITEM_LEASED = 6
 export const ITEM_ENDED = 7 // settled in this step, the row is freed by the next
 export const ITEM_WINDOW = 8 // read ahead from disk, in its shape's window
+export const ITEM_GROUPED = 9 // in a group that waits (S27, S28)
 
 export class Items {
   readonly sequence = new Float64Column()
   readonly acceptedAt = new Float64Column()
-  /** Waiting: neighbours in a queue. Retrying: `next` is the timer. Leased: batch row and index. */
+  /** Waiting: neighbours in a queue. Retrying: `next` is the timer. Leased, grouped: row of
+   *  the batch or group, and the item's index in it. */
   readonly next = new Int32Column()
   readonly previous = new Int32Column()
   readonly length = new Int32Column()
@@ -136,6 +138,26 @@ export class Items {
         if (this.state.get(slot) !== ITEM_FREE) visit(slot)
       }
     }
+  }
+
+  /** One more than the highest row that was ever in use. */
+  get rows(): number {
+    return this.chunks.length * CHUNK_ROWS
+  }
+
+  /** Whether the row is one of the table's, in use or not. */
+  has(slot: number): boolean {
+    return this.nextRow(slot) === slot
+  }
+
+  /** The first row from `slot` on whose chunk is there, or -1. It may be free. */
+  nextRow(slot: number): number {
+    for (let index = slot >>> CHUNK_SHIFT; index < this.chunks.length; index++) {
+      const row = Math.max(slot, index * CHUNK_ROWS)
+      const used = this.chunks[index]?.used ?? 0
+      if (row < index * CHUNK_ROWS + used) return row
+    }
+    return -1
   }
 
   private openChunk(index: number): Chunk {

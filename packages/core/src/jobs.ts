@@ -2,6 +2,7 @@
 
 import { endInput } from './consumers.js'
 import type { DiskPart } from './disk.js'
+import type { Group } from './groups.js'
 import { IdMemory } from './id-memory.js'
 import { Queue } from './queue.js'
 import { type State, touch } from './state.js'
@@ -42,10 +43,14 @@ export class Job {
   firstSequence = 0
   flushedAt = 0
   unreadResultBytes = 0
-  /** Too many of its results are unread: its waiting items stand in these two (S34). */
+  /** Too many of its results are unread (S34). */
+  resultsUnread = false
+  paused = false
+  /** On hold for either of these: its waiting items stand in the next three. */
   onHold = false
   readonly held = new Queue()
   readonly heldReclaimed = new Queue()
+  readonly heldGroups: Group[] = []
 
   constructor(
     readonly id: number,

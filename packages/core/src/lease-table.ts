@@ -1,6 +1,7 @@
 // Batches that consumers hold, and those taken back from them (S24 to S26).
 
 import type { Consumer } from './consumers.js'
+import type { Group } from './groups.js'
 import type { Model } from './models.js'
 
 /** In a batch's item list: the item was settled while the batch went on (S35). */
@@ -29,6 +30,10 @@ export class Batch {
     readonly model: Model,
     /** Slots in row order; settled ones are negative. */
     readonly items: Int32Array,
+    /** The group that it is, or null (S27, S28). */
+    readonly group: Group | null,
+    /** Budget by which it was packed (S28). */
+    readonly tokens: number,
   ) {
     this.unreported = items.length
   }
@@ -51,9 +56,17 @@ export class LeaseTable {
   private readonly freeRows: number[] = []
   private lastNumber = 0
 
-  open(consumer: Consumer, model: Model, items: Int32Array): Batch {
+  open(consumer: Consumer, items: Int32Array, group: Group | null): Batch {
     const row = this.freeRows.pop() ?? this.rows.length
-    const batch = new Batch(row, ++this.lastNumber, consumer, model, items)
+    const batch = new Batch(
+      row,
+      ++this.lastNumber,
+      consumer,
+      consumer.model,
+      items,
+      group,
+      consumer.cls.contract.tokens,
+    )
     this.rows[row] = batch
     this.live.set(batch.number, batch)
     return batch

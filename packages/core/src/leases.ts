@@ -4,10 +4,12 @@
 // said of a batch, and what was settled without it, stand apart, so a batch leaves its consumer when
 // the consumer has spoken and an item ends when the first result of it came.
 
-import { type Consumer, refresh } from './consumers.js'
+import { type Consumer, refresh, setHoldsSuspects } from './consumers.js'
+import type { Group } from './groups.js'
 import { ITEM_ENDED, ITEM_FREE, ITEM_LEASED } from './items.js'
 import { jobOfItem } from './jobs.js'
 import { type Batch, type LateBatch, REPORTED, SETTLED_ELSEWHERE } from './lease-table.js'
+import { outOfMemory } from './out-of-memory.js'
 import { die } from './reclaim.js'
 import { comeBack } from './retry.js'
 import { Settlement } from './settle.js'
@@ -18,6 +20,7 @@ import {
   RESULT_COMPLETED,
   RESULT_FAILED,
   RESULT_NACK,
+  RESULT_OUT_OF_MEMORY,
   RESULT_RETRY,
 } from './types.js'
 import { stopWaiting, withdraw } from './waiting.js'
@@ -25,9 +28,14 @@ import { stopWaiting, withdraw } from './waiting.js'
 type ResultsEvent = Extract<CoreEvent, { type: 'results' }>
 
 /** Gives packed items to a consumer: they stop waiting and stand in its channel. */
-export function lease(state: State, consumer: Consumer, slots: readonly number[]): Batch {
+export function lease(
+  state: State,
+  consumer: Consumer,
+  slots: readonly number[],
+  group: Group | null = null,
+): Batch {
   const { items } = state
-  const batch = state.leases.open(consumer, consumer.model, Int32Array.from(slots))
+  const batch = state.leases.open(consumer, Int32Array.from(slots), group)
   for (let index = 0; index < slots.length; index++) {
     const slot = slots[index]
     stopWaiting(state, slot)
@@ -95,8 +103,15 @@ export function onResults(state: State, event: ResultsEvent): void {
   else settleLate(state, late, event)
 }
 
+/** Items of a batch that did not fit the device's memory (S28). */
+interface TooMuch {
+  readonly slots: number[]
+  readonly places: number[]
+}
+
 function settleLease(state: State, batch: Batch, event: ResultsEvent): void {
   const settlement = new Settlement(state, event.consumer, batch.number)
+  const tooMuch: TooMuch = { slots: [], places: [] }
   let dropped: number[] | null = null
   for (let i = 0; i < event.index.length; i++) {
     const index = event.index[i]
@@ -110,8 +125,14 @@ function settleLease(state: State, batch: Batch, event: ResultsEvent): void {
       dropped.push(index)
     } else {
       unlease(state, slot)
-      settleAs(state, settlement, slot, index, event.outcome[i])
+      if (event.outcome[i] === RESULT_OUT_OF_MEMORY) {
+        tooMuch.slots.push(slot)
+        tooMuch.places.push(index)
+      } else settleAs(state, settlement, slot, index, event.outcome[i])
     }
+  }
+  if (tooMuch.slots.length > 0) {
+    outOfMemory(state, batch, tooMuch.slots, tooMuch.places, settlement)
   }
   settlement.tell()
   if (dropped !== null) tellLate(state, event, dropped, false)
@@ -148,7 +169,15 @@ function finish(state: State, batch: Batch): void {
   const { consumer } = batch
   closeLease(state, batch)
   consumer.inFlight.splice(consumer.inFlight.indexOf(batch), 1)
+  if (batch.group?.kind === 'suspect') endSuspicion(state, consumer)
   state.effects.push({ type: 'batchDone', consumer: consumer.id, batch: batch.number })
+  refresh(state, consumer)
+}
+
+/** The consumer lived: whatever of the group comes back is under suspicion no more (S27). */
+function endSuspicion(state: State, consumer: Consumer): void {
+  if (!consumer.holdsSuspects) return
+  setHoldsSuspects(consumer, false)
   refresh(state, consumer)
 }
 

@@ -7,6 +7,7 @@
 import type { Consumer } from './consumers.js'
 import type { ContractClass, ReadyAt } from './contracts.js'
 import type { DiskPart } from './disk.js'
+import type { Group } from './groups.js'
 import { OrderedSet } from './ordered-set.js'
 import { Queue } from './queue.js'
 import { type NewList, ShapeQueue } from './shape-queue.js'
@@ -62,6 +63,14 @@ export class Model {
   readonly queued = new OrderedSet()
   /** Keys of shapes with reclaimed items (S25). */
   readonly reclaimed = new OrderedSet()
+  /** Groups that wait, oldest first (S27, S28). */
+  readonly groups: Group[] = []
+  /** Those of them that are under suspicion. */
+  suspectGroups = 0
+  /** Finishes what it holds, to take a suspect group then, or null (S27). */
+  kept: Consumer | null = null
+  /** Consumers that hold a suspect group, and nothing else. */
+  readonly suspectHolders: Consumer[] = []
   readonly classes: ContractClass[] = []
   /** Grows when classes come or go; shapes keep `readyAt` for one version. */
   classesVersion = 0

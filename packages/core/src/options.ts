@@ -196,6 +196,23 @@ export const RULE_OPTIONS = {
     fallback: 20,
   }),
 
+  poisonDeaths: integer({
+    group: LEASES,
+    about:
+      'Consumers that die of a batch before it is given out in halves to find the cause (S27).',
+    min: 1,
+    max: 16,
+    fallback: 2,
+  }),
+  maxQuarantinedItems: integer({
+    group: LEASES,
+    about:
+      'Items that killed their consumers and are kept to be looked at (S27). At more the oldest is dropped; its result stays.',
+    min: 1,
+    max: 1_000_000,
+    fallback: 1000,
+  }),
+
   maxQueuedItems: integer({
     group: LIMITS,
     about: 'Items that may wait; more are answered 429 (S34).',

@@ -1,11 +1,13 @@
 // Death, drain and reclaim: work that comes back from a consumer (S24, S25, S26).
 
-import { type Consumer, forget, leave, refresh } from './consumers.js'
+import { type Consumer, forget, leave, refresh, setHoldsSuspects } from './consumers.js'
 import { type Batch, LateBatch } from './lease-table.js'
 import { closeLease, countDelivery, unlease } from './leases.js'
+import { isDeliveredTooOften } from './retry.js'
 import { Settlement } from './settle.js'
 import { NS_PER_MS, type State } from './state.js'
-import type { DeathCause } from './types.js'
+import { queueAndFit, suspect } from './suspects.js'
+import type { Death, DeathCause } from './types.js'
 import { queueReclaimed, startWaiting } from './waiting.js'
 
 /** The consumer is gone: all that it held becomes reclaimed work. */
@@ -15,11 +17,13 @@ export function die(state: State, consumer: Consumer, cause: DeathCause): void {
   // The head of the channel may have been taken, and the news of it lost with the connection.
   if (channel.length > 0) countDelivery(state, channel[0])
   const batches = [...inFlight, ...channel]
+  // Whoever lives and takes nothing has not taken the head either (S24).
+  const taken = inFlight.length + (cause === 'lease_max' ? 0 : Math.min(1, channel.length))
   inFlight.length = 0
   channel.length = 0
   consumer.gone = true
   if (!consumer.draining) leave(state, consumer)
-  takeBack(state, consumer, batches)
+  takeBack(state, consumer, batches, taken, { consumer: consumer.name, at: state.now, cause })
   forget(state, consumer)
   if (cause !== 'connection_closed') {
     state.effects.push({ type: 'close', consumer: consumer.id, cause })
@@ -32,7 +36,7 @@ export function drain(state: State, consumer: Consumer): void {
   consumer.draining = true
   const batches = consumer.channel.splice(0)
   leave(state, consumer)
-  takeBack(state, consumer, batches)
+  takeBack(state, consumer, batches, 0, null)
 }
 
 /** A batch taken longer than leaseMax ago goes back though the connection lives (S24). */
@@ -40,19 +44,28 @@ export function onLeaseMax(state: State, number: number): void {
   const batch = state.leases.live.get(number)!
   const { consumer } = batch
   consumer.inFlight.splice(consumer.inFlight.indexOf(batch), 1)
+  if (batch.group?.kind === 'suspect' && consumer.holdsSuspects) setHoldsSuspects(consumer, false)
   refresh(state, consumer)
-  takeBack(state, consumer, [batch])
+  takeBack(state, consumer, [batch], 0, null)
 }
 
-function takeBack(state: State, consumer: Consumer, batches: readonly Batch[]): void {
+/** The first `taken` of the batches were taken when the consumer died (S27). */
+function takeBack(
+  state: State,
+  consumer: Consumer,
+  batches: readonly Batch[],
+  taken: number,
+  death: Death | null,
+): void {
   if (batches.length === 0) return
   const settlements: Settlement[] = []
   const slots: number[] = []
-  for (const batch of batches) {
+  batches.forEach((batch, i) => {
     const settlement = new Settlement(state, consumer.id, batch.number)
-    takeBackBatch(state, batch, settlement, slots)
+    const again = takeBackBatch(state, batch, settlement, i < taken ? death : null)
+    for (const slot of again) slots.push(slot)
     settlements.push(settlement)
-  }
+  })
   state.reclaimedItems += slots.length
   state.effects.push({
     type: 'reclaim',
@@ -64,27 +77,34 @@ function takeBack(state: State, consumer: Consumer, batches: readonly Batch[]): 
   for (const settlement of settlements) settlement.tell()
 }
 
-/** What waits again is added to `reclaimed`. */
+/** Answers what waits again. `death`: the consumer had taken the batch when it died. */
 function takeBackBatch(
   state: State,
   batch: Batch,
   settlement: Settlement,
-  reclaimed: number[],
-): void {
-  const { items, config } = state
+  death: Death | null,
+): readonly number[] {
   rememberLate(state, batch)
   closeLease(state, batch)
+  const slots: number[] = []
+  const places: number[] = []
   batch.items.forEach((slot, index) => {
     if (slot < 0) return
     unlease(state, slot)
-    if (items.deliveries.get(slot) >= config.maxDeliveries) {
+    if (isDeliveredTooOften(state, slot)) {
       settlement.end(slot, index, 'failed', 'max_deliveries')
       return
     }
     startWaiting(state, slot)
-    queueReclaimed(state, slot)
-    reclaimed.push(slot)
+    slots.push(slot)
+    places.push(index)
   })
+  if (slots.length === 0) return slots
+  const { group } = batch
+  if (death !== null) return suspect(state, batch, slots, places, death, settlement)
+  if (group !== null) queueAndFit(state, group.part(group.number, slots))
+  else for (const slot of slots) queueReclaimed(state, slot)
+  return slots
 }
 
 /** So that a result which is under way still settles its item, by sequence number (S26). */

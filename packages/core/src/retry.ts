@@ -4,6 +4,7 @@ import { ITEM_RETRYING } from './items.js'
 import type { Settlement } from './settle.js'
 import { NS_PER_MS, type State } from './state.js'
 import { TIMER_RETRY } from './timers.js'
+import type { SettleReason } from './types.js'
 import { count, queueItem, startWaiting } from './waiting.js'
 
 const RETRY_DELAY_MAX_MS = 30_000
@@ -15,14 +16,15 @@ export function comeBack(
   slot: number,
   index: number,
   failed: boolean,
+  reason: SettleReason = 'max_attempts',
 ): void {
   const { items, config } = state
   if (failed) items.attempts.set(slot, Math.min(255, items.attempts.get(slot) + 1))
   if (items.attempts.get(slot) >= config.maxAttempts) {
-    settlement.end(slot, index, 'failed', 'max_attempts')
+    settlement.end(slot, index, 'failed', reason)
     return
   }
-  if (items.deliveries.get(slot) >= config.maxDeliveries) {
+  if (isDeliveredTooOften(state, slot)) {
     settlement.end(slot, index, 'failed', 'max_deliveries')
     return
   }
@@ -33,6 +35,11 @@ export function comeBack(
   items.next.set(slot, timer)
   items.returns.set(slot, Math.min(255, items.returns.get(slot) + 1))
   count(state.tiers.retrying, state, slot, 1)
+}
+
+/** What is given out again and again and never settles must end some day (S28). */
+export function isDeliveredTooOften(state: State, slot: number): boolean {
+  return state.items.deliveries.get(slot) >= state.config.maxDeliveries
 }
 
 function delayNs(state: State, slot: number): number {

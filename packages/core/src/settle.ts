@@ -3,13 +3,12 @@
 // Rows of ended items are freed by the step after, so that the shell can still read ids and jobs
 // while it tells the producers.
 
+import { dropDeadline } from './deadlines.js'
 import { ITEM_ENDED } from './items.js'
 import { jobOfItem, touchJob } from './jobs.js'
 import { dropShapeIfUnused, shapeOfItem } from './shapes.js'
 import type { State } from './state.js'
-import { CoreBug, type Effect, type SettledStatus } from './types.js'
-
-type Reason = Extract<Effect, { type: 'settle' }>['reason']
+import { CoreBug, type SettledStatus, type SettleReason } from './types.js'
 
 interface Ends {
   readonly slots: number[]
@@ -19,7 +18,7 @@ interface Ends {
 
 /** Items of one batch (or of none) that end in one step, told by reason. */
 export class Settlement {
-  private readonly byReason = new Map<Reason, Ends>()
+  private readonly byReason = new Map<SettleReason, Ends>()
 
   constructor(
     private readonly state: State,
@@ -28,7 +27,7 @@ export class Settlement {
   ) {}
 
   /** Ends an item that no queue and no batch holds any more. */
-  end(slot: number, index: number, status: SettledStatus, reason: Reason = 'result'): void {
+  end(slot: number, index: number, status: SettledStatus, reason: SettleReason = 'result'): void {
     endItem(this.state, slot, status)
     let ends = this.byReason.get(reason)
     if (ends === undefined) {
@@ -66,6 +65,7 @@ function endItem(state: State, slot: number, status: SettledStatus): void {
   job.settled[status]++
   // The store knows the ids of durable items (S36).
   if (items.durable.get(slot) === 0) job.ids.settle(items.sequence.get(slot), state.now)
+  dropDeadline(state, slot)
   state.endedItems.push(slot)
   touchJob(state, job)
 }

@@ -5,6 +5,7 @@
 
 import type { Consumer } from './consumers.js'
 import type { ContractClass } from './contracts.js'
+import { GroupTable } from './groups.js'
 import { IdHash } from './hash.js'
 import { Items } from './items.js'
 import type { Job } from './jobs.js'
@@ -14,7 +15,14 @@ import { MixedQueue } from './mixed-queue.js'
 import type { Model, Shape } from './models.js'
 import type { NewList } from './shape-queue.js'
 import { TIMER_GATE, TIMER_LATE, Timers } from './timers.js'
-import type { CoreConfig, Effect, GateReason, SettledStatus, Tier } from './types.js'
+import type {
+  CoreConfig,
+  Effect,
+  GateReason,
+  QuarantinedItem,
+  SettledStatus,
+  Tier,
+} from './types.js'
 
 export const NS_PER_MS = 1_000_000
 
@@ -50,9 +58,17 @@ export class State {
   readonly freeClasses: ContractClass[] = []
   readonly touchedModels: Model[] = []
   readonly leases = new LeaseTable()
+  readonly groups = new GroupTable()
+  /** By item number, oldest first (S27). */
+  readonly quarantine = { entries: new Map<number, QuarantinedItem>(), dropped: 0 }
   readonly modelsInCleanup: Model[] = []
   /** Grows with each wait of a consumer for its turn (S11). */
   lastWaitStamp = 0
+
+  /** Timers of items with a deadline, by slot (S35). */
+  readonly deadlines = new Map<number, number>()
+  /** Their time has come in this tick. */
+  readonly pastDeadline: number[] = []
 
   /** Settled in this step: rows are freed by the next, the shell still reads them. */
   readonly endedItems: number[] = []
@@ -92,6 +108,7 @@ export class State {
   reclaimedItems = 0
   lateResults = 0
   aloneBatches = 0
+  outOfMemoryBatches = 0
   readonly cleanupTotals = { entries: 0, ns: 0, batches: 0, items: 0 }
 
   readonly gate: {

@@ -6,10 +6,12 @@
 import { endCleanup } from './cleanup.js'
 import { resumeInput } from './consumers.js'
 import { Cut } from './cut.js'
+import { setDeadline } from './deadlines.js'
 import { bodyDigest } from './hash.js'
 import { ID_SAME_BODY, ID_UNKNOWN } from './id-index.js'
 import { type Job, jobById, reopenInput } from './jobs.js'
 import { hasRoom, isTooLarge, refuseForRoom } from './limits.js'
+import type { Model } from './models.js'
 import { modelOf, shapeOf } from './shapes.js'
 import { NS_PER_MS, type State } from './state.js'
 import {
@@ -44,7 +46,56 @@ function submitOne(state: State, job: Job, cut: Cut): number {
   if (isTooLarge(state, cut.length, cut.idBytes, cut.payloadBytes)) return SUBMIT_TOO_LARGE
   const { idHash } = state
   idHash.digest(block.ids, cut.idFrom, cut.idTo)
-  const body = bodyDigest(
+  const body = bodyOf(state, cut)
+  const known = job.ids.lookup(idHash.high, idHash.low, body)
+  if (known !== ID_UNKNOWN) return known === ID_SAME_BODY ? SUBMIT_DUPLICATE : SUBMIT_CONFLICT
+  if (job.resultsUnread) return SUBMIT_RESULTS_UNREAD
+  if (!hasRoom(state, cut.length)) return SUBMIT_QUEUE_FULL
+  if (job.flushed) reopenInput(state, job)
+  armIdTimer(state, job)
+  job.ids.accept(idHash.high, idHash.low, body)
+  accept(state, job, cut)
+  return SUBMIT_ACCEPTED
+}
+
+function accept(state: State, job: Job, cut: Cut): void {
+  const model = modelOf(state, cut.model)
+  // A new item ends its model's cleanup, before it is queued: it waits for a full batch (S32).
+  endCleanup(state, model)
+  resumeInput(state, model)
+  admit(state, job, model, cut)
+}
+
+/** Accepts a quarantined item anew: it is no new one for S32, nor new input of its job (S27). */
+export function acceptAgain(state: State, job: Job, cut: Cut): void {
+  const { block, idFrom, idTo } = cut
+  state.idHash.digest(block.ids, idFrom, idTo)
+  armIdTimer(state, job)
+  job.ids.acceptAgain(state.idHash.high, state.idHash.low, bodyOf(state, cut))
+  job.endTold = false
+  admit(state, job, modelOf(state, cut.model), cut)
+}
+
+function admit(state: State, job: Job, model: Model, cut: Cut): void {
+  const { items } = state
+  const shape = shapeOf(state, model, cut.length)
+  const slot = items.alloc()
+  shape.items++
+  items.acceptedAt.set(slot, state.now)
+  items.length.set(slot, cut.length)
+  items.shape.set(slot, shape.row)
+  items.job.set(slot, job.row)
+  items.store(slot, cut)
+  setDeadline(state, slot, cut.deadlineMs)
+  state.acceptedItems++
+  job.accepted++
+  startWaiting(state, slot)
+  queueItem(state, slot)
+}
+
+function bodyOf(state: State, cut: Cut): number {
+  const { block } = cut
+  return bodyDigest(
     state.config.hashSeed,
     cut.model,
     cut.length,
@@ -55,35 +106,6 @@ function submitOne(state: State, job: Job, cut: Cut): number {
     cut.payloadFrom,
     cut.payloadTo,
   )
-  const known = job.ids.lookup(idHash.high, idHash.low, body)
-  if (known !== ID_UNKNOWN) return known === ID_SAME_BODY ? SUBMIT_DUPLICATE : SUBMIT_CONFLICT
-  if (job.onHold) return SUBMIT_RESULTS_UNREAD
-  if (!hasRoom(state, cut.length)) return SUBMIT_QUEUE_FULL
-  if (job.flushed) reopenInput(state, job)
-  armIdTimer(state, job)
-  job.ids.accept(idHash.high, idHash.low, body)
-  accept(state, job, cut)
-  return SUBMIT_ACCEPTED
-}
-
-function accept(state: State, job: Job, cut: Cut): void {
-  const { items } = state
-  const model = modelOf(state, cut.model)
-  const shape = shapeOf(state, model, cut.length)
-  const slot = items.alloc()
-  shape.items++
-  items.acceptedAt.set(slot, state.now)
-  items.length.set(slot, cut.length)
-  items.shape.set(slot, shape.row)
-  items.job.set(slot, job.row)
-  items.store(slot, cut)
-  state.acceptedItems++
-  job.accepted++
-  // A new item ends its model's cleanup, before it is queued: it waits for a full batch (S32).
-  endCleanup(state, model)
-  resumeInput(state, model)
-  startWaiting(state, slot)
-  queueItem(state, slot)
 }
 
 function armIdTimer(state: State, job: Job): void {

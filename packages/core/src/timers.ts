@@ -17,6 +17,8 @@ export const TIMER_LATE = 5 // S26
 export const TIMER_RETRY = 6 // S28, ref: item slot
 export const TIMER_JOB_IDS = 7 // S36, ref: job row
 export const TIMER_TAKING = 8 // S24, ref: consumer
+export const TIMER_GROUP = 9 // S27, ref: group row
+export const TIMER_DEADLINE = 10 // S35, ref: item slot
 
 /** These alone never bring an item nearer to its end. */
 const HOUSEKEEPING = new Set([TIMER_LANE_IDLE, TIMER_RENEWAL, TIMER_LATE, TIMER_JOB_IDS])
@@ -51,6 +53,11 @@ export class Timers {
 
   isSet(handle: number): boolean {
     return this.heapOf(handle).has(handle)
+  }
+
+  /** When a timer that is set fires. */
+  at(handle: number): number {
+    return this.heapOf(handle).first(handle)
   }
 
   /** Infinity when nothing is set. */

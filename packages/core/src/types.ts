@@ -55,6 +55,8 @@ export interface CoreConfig {
   readonly retryDelayMs: number // 100, doubling to 30 s (S28)
   readonly maxAttempts: number // 5 (S28)
   readonly maxDeliveries: number // 20 (S28)
+  readonly poisonDeaths: number // 2: deaths at which a suspect group splits (S27)
+  readonly maxQuarantinedItems: number // 1,000: at more the oldest goes (S27)
   readonly maxBatchBytes: number // 8 MiB (S19)
   readonly maxQueuedItems: number // S34
   readonly maxQueuedTokens: number // S34
@@ -87,6 +89,8 @@ export interface SubmitBlock {
   /** Opaque payloads, item after item, or null when no item has one; an item without has length 0. */
   readonly payloads: Uint8Array | null
   readonly payloadEnds: Uint32Array | null // [count]
+  /** Time for each item to be done in, ms from acceptance; 0 = any. Absent when no item has one. */
+  readonly deadlineMs?: Int32Array | null // [count]
 }
 
 /** Items of one job and disk shape, read back for the window, in order of acceptance. */
@@ -141,6 +145,7 @@ export const RESULT_COMPLETED = 0
 export const RESULT_FAILED = 1 // for good
 export const RESULT_RETRY = 2 // failed, may be tried again (S28)
 export const RESULT_NACK = 3 // untouched, goes back
+export const RESULT_OUT_OF_MEMORY = 4 // untouched: the batch was too much for the device (S28)
 
 export type CoreEvent =
   /** `weight` (1): its share where jobs meet in a shape (S20a). */
@@ -203,6 +208,18 @@ export type CoreEvent =
   | { readonly type: 'disconnect'; readonly consumer: number; readonly cause: DeathCause }
   /** The transport has, or has not, room for a worst-case batch: part of a free place. */
   | { readonly type: 'room'; readonly consumer: number; readonly hasRoom: boolean }
+  /** Its waiting items are not ready until it is resumed; it takes new ones (S35). */
+  | { readonly type: 'pauseJob'; readonly job: number }
+  | { readonly type: 'resumeJob'; readonly job: number }
+  /** Ends items that have not ended, found by `Core.find`; those of another number are left alone. */
+  | {
+      readonly type: 'cancel'
+      readonly slots: readonly number[]
+      readonly numbers: readonly number[]
+    }
+  /** Accepts quarantined items anew, by their numbers, or forgets them (S27). */
+  | { readonly type: 'replay'; readonly items: readonly number[] }
+  | { readonly type: 'discard'; readonly items: readonly number[] }
   /** Timers up to `now` fire. */
   | { readonly type: 'tick' }
   /** Decides at most one batch. Repeated until no dispatch effect comes back (I5). */
@@ -231,6 +248,42 @@ export interface DispatchEffect {
   readonly normal: boolean
   /** Highest delivery count in the batch, 1 for the first. */
   readonly attempt: number
+  /** The group that it is, or null: suspects of a death, or half of what was too much (S27, S28). */
+  readonly group: number | null
+}
+
+/** `out_of_memory`: maxAttempts times a device had no room for the item alone (S28). */
+export type SettleReason =
+  | 'result'
+  | 'max_attempts'
+  | 'max_deliveries'
+  | 'out_of_memory'
+  | 'cancelled'
+  | 'expired'
+  | 'poison'
+
+/** A consumer that died of what it had taken (S27). */
+export interface Death {
+  readonly consumer: string
+  readonly at: number
+  readonly cause: DeathCause
+}
+
+/** An item that killed its consumers, with all that is needed to submit it again (S27). */
+export interface QuarantinedItem {
+  /** Its sequence number: what it is called by. */
+  readonly item: number
+  readonly job: number
+  readonly model: number
+  readonly length: number
+  readonly id: Uint8Array
+  readonly tokens: Int32Array
+  readonly payload: Uint8Array
+  readonly attempts: number
+  readonly deliveries: number
+  readonly acceptedAt: number
+  readonly quarantinedAt: number
+  readonly deaths: readonly Death[]
 }
 
 export type Effect =
@@ -297,8 +350,8 @@ export type Effect =
       readonly items: Int32Array
       readonly index: Uint32Array
       readonly status: readonly SettledStatus[] // [items.length]
-      /** Why the broker itself failed an item: attempts or deliveries are used up. */
-      readonly reason: 'result' | 'max_attempts' | 'max_deliveries' | 'cancelled'
+      /** `result`: as the consumer said. Else why the broker itself ended them. */
+      readonly reason: SettleReason
     }
   | { readonly type: 'batchDone'; readonly consumer: number; readonly batch: number }
   /** Results dropped because their item had ended, or their lease is unknown (S26). */
@@ -320,6 +373,17 @@ export type Effect =
       /** Those items, [items]; read as a settle effect's. */
       readonly slots: Int32Array
     }
+  /** Told before the settle effect of the item, whose slot can be read as long as that one's. */
+  | {
+      readonly type: 'quarantine'
+      readonly slot: number
+      readonly item: number
+      readonly deaths: readonly Death[]
+    }
+  /** Answers a replay: a submit code for each item that was known. */
+  | { readonly type: 'replayed'; readonly items: readonly number[]; readonly codes: Uint8Array }
+  /** The consumer's budget was halved for a while, or is whole again (S28). */
+  | { readonly type: 'budget'; readonly consumer: number; readonly tokens: number }
   /** The shell must close this connection: its leases are gone (S24). */
   | { readonly type: 'close'; readonly consumer: number; readonly cause: DeathCause }
   | {
@@ -335,6 +399,63 @@ export type Effect =
 
 /** A step was asked for something that only a defect in the caller can ask for. */
 export class CoreBug extends Error {}
+
+/** What a pass over a part of the item table has found (S35). */
+export interface FoundItems {
+  readonly slots: readonly number[]
+  /** Sequence numbers: a slot may have another tenant when it is used. */
+  readonly numbers: readonly number[]
+  /** Where to go on, or -1: that was all. */
+  readonly next: number
+}
+
+/** Where an item is and what it waits for. Times are on the core's clock. */
+export type Explanation =
+  | {
+      readonly state: 'queued'
+      readonly tier: 'staging' | 'lane' | 'reclaimed'
+      readonly paddedLength: number
+      /** Items that wait in staging or lane of its shape, and how many make it ready. */
+      readonly shapeItems: number
+      /** Null: no registered consumer of the model holds one. */
+      readonly neededItems: number | null
+      readonly consumers: number
+      readonly inCleanup: boolean
+      readonly inputEnded: boolean
+      readonly gate: CoreCounts['gate']
+    }
+  | {
+      readonly state: 'grouped'
+      readonly kind: 'suspect' | 'half'
+      readonly group: number
+      readonly items: number
+      readonly deaths: readonly Death[]
+      readonly consumers: number
+      /** Until then it waits for a consumer other than the last that it killed, or null. */
+      readonly anotherConsumerUntil: number | null
+      readonly gate: CoreCounts['gate']
+    }
+  | { readonly state: 'retrying'; readonly dueAt: number }
+  | { readonly state: 'held'; readonly reason: 'results_unread' | 'paused' }
+  | {
+      readonly state: 'leased'
+      readonly consumer: string
+      readonly batch: number
+      readonly batchItems: number
+      /** Null: it stands in the consumer's channel. */
+      readonly takenAt: number | null
+    }
+
+export interface ItemFacts {
+  readonly item: number
+  readonly model: number
+  readonly length: number
+  readonly attempts: number
+  readonly deliveries: number
+  readonly acceptedAt: number
+  readonly deadlineAt: number | null
+  readonly why: Explanation
+}
 
 /** Read access to the item table for the shell. A slot is valid as the effects say. */
 export interface ItemView {
@@ -382,6 +503,8 @@ export interface ConsumerCounts {
   readonly name: string
   readonly contract: Contract
   readonly state: 'live' | 'draining'
+  /** Tokens of its batches: less than the contract's for a while after it ran out of memory (S28). */
+  readonly effectiveTokens: number
   /** Its renewal is late by more than leaseTimeout / 3 (S29). */
   readonly overdue: boolean
   /** Batches dispatched and not taken. */
@@ -416,8 +539,9 @@ export interface JobCounts {
   readonly leased: number
   readonly settled: Readonly<Record<SettledStatus, number>>
   readonly unreadResultBytes: number
-  /** Its waiting items are held until results are read (S34). */
+  /** Its waiting items are not ready: results are unread (S34), or it is paused. */
   readonly onHold: boolean
+  readonly paused: boolean
 }
 
 /** All that `/v1/state` and `/metrics` tell about the core. Made anew by each call. */
@@ -457,6 +581,11 @@ export interface CoreCounts {
   /** Age of the longest-waiting head of a queue; 0 when nothing waits in staging, lanes or reclaimed. */
   readonly oldestItemAgeNs: number
   readonly reclaimedItems: number
+  /** Groups that wait on their own: suspects of a death, halves of what was too much (S27, S28). */
+  readonly groups: { readonly waiting: number; readonly items: number }
+  /** Kept for whoever looks into them, and those that made room for others (S27). */
+  readonly quarantine: { readonly items: number; readonly dropped: number }
+  readonly outOfMemoryBatches: number
   readonly lateResults: number
   readonly aloneBatches: number
   /** Bytes of the arena's segments. */

@@ -1,11 +1,13 @@
 // Where an accepted item waits, and the counts that go with it.
 //
 // An item that waits stands in exactly one place: its shape's queue, its shape's reclaimed queue, a
-// retry timer, or its job's hold. `startWaiting` and `stopWaiting` are the only two that change how
+// group, a retry timer, or its job's hold. `startWaiting` and `stopWaiting` are the only two that change how
 // many items wait, so the gate, the limits and the end of input can trust the counts (I1).
 
 import { queueInWindow, withdrawWindow } from './disk.js'
+import { withdrawGrouped } from './groups.js'
 import {
+  ITEM_GROUPED,
   ITEM_HELD,
   ITEM_HELD_RECLAIMED,
   ITEM_QUEUED,
@@ -106,6 +108,9 @@ export function withdraw(state: State, slot: number): void {
     case ITEM_RETRYING:
       state.timers.close(items.next.get(slot))
       count(state.tiers.retrying, state, slot, -1)
+      return
+    case ITEM_GROUPED:
+      withdrawGrouped(state, slot)
       return
     case ITEM_HELD:
       jobOfItem(state, slot).held.remove(items, slot)

@@ -39,6 +39,8 @@ export function config(over: Partial<CoreConfig> = {}): CoreConfig {
     retryDelayMs: 100,
     maxAttempts: 5,
     maxDeliveries: 20,
+    poisonDeaths: 2,
+    maxQuarantinedItems: 1000,
     maxBatchBytes: 8 * 1024 * 1024,
     maxQueuedItems: 1_000_000,
     maxQueuedTokens: 100_000_000,
@@ -81,6 +83,7 @@ export interface ItemSpec {
   readonly payload?: Uint8Array
   /** First token; the others follow. */
   readonly token?: number
+  readonly deadlineMs?: number
 }
 
 const encoder = new TextEncoder()
@@ -101,6 +104,7 @@ export function block(items: readonly ItemSpec[], job = 0): SubmitBlock {
     tokens: Int32Array.from(tokens),
     ids: concat(ids),
     idEnds: ends(ids),
+    deadlineMs: Int32Array.from(items, (item) => item.deadlineMs ?? 0),
     payloads: items.some((item) => item.payload !== undefined) ? concat(payloads) : null,
     payloadEnds: items.some((item) => item.payload !== undefined) ? ends(payloads) : null,
   }
@@ -181,6 +185,25 @@ export class Bench {
     return items.map((item) =>
       typeof item === 'number' ? { id: `i${this.named++}`, length: item } : item,
     )
+  }
+
+  /** Takes a batch and dies of it. */
+  die(sent: Sent): readonly Effect[] {
+    this.taken(sent)
+    return this.do({ type: 'disconnect', consumer: sent.consumer, cause: 'connection_closed' })
+  }
+
+  /** Ends items of a job by their ids, as a producer asks for it. */
+  cancel(ids: readonly string[], job = 0): readonly Effect[] {
+    const { slots, numbers } = this.core.find(
+      job,
+      ids.map((id) => encoder.encode(id)),
+    )
+    return this.do({ type: 'cancel', slots, numbers })
+  }
+
+  slotOf(id: string, job = 0): number {
+    return this.core.find(job, [encoder.encode(id)]).slots[0]
   }
 
   /** Moves time on, firing each timer at its time, and ticks at the end: counts are of a step. */

@@ -101,15 +101,16 @@ it('S11: with more to come, a channel is filled', () => {
 })
 
 it('S12: reclaimed items go before lanes, topped up with lane items of their shape', () => {
-  const bench = new Bench({ channelDepth: 1, cleanupIdleMs: 1e6 })
+  const bench = new Bench({ channelDepth: 1, cleanupIdleMs: 1e6, leaseMaxMs: 1000 })
   bench.register(1)
   bench.submit(Array(8).fill(8))
   bench.submit([8, 8])
   bench.taken(bench.sent[0])
   bench.results(bench.sent[0], [0, 0, 0, 0, 0])
-  bench.do({ type: 'disconnect', consumer: 1, cause: 'connection_closed' })
+  bench.do({ type: 'room', consumer: 1, hasRoom: false })
   bench.submit([64])
-  bench.register(2)
+  bench.advance(1000)
+  bench.do({ type: 'room', consumer: 1, hasRoom: true })
   const first = bench.sent[1]
   expect(first.ids).toEqual(['i5', 'i6', 'i7', 'i8', 'i9'])
   expect(first.effect).toMatchObject({ source: 'reclaimed', normal: false })
@@ -121,7 +122,7 @@ it('S12: what was reclaimed is repacked for the contract of whoever gets it', ()
   bench.register(1, { batchSize: 8 })
   bench.submit(Array(8).fill(8))
   bench.register(2, { batchSize: 3, tokens: 24 })
-  bench.do({ type: 'disconnect', consumer: 1, cause: 'connection_closed' })
+  bench.do({ type: 'drain', consumer: 1 })
   expect(bench.sent.slice(1).map((sent) => sent.ids)).toEqual([
     ['i0', 'i1', 'i2'],
     ['i3', 'i4', 'i5'],

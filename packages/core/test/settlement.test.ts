@@ -141,7 +141,7 @@ it('S25: a delivery counts when the batch was taken, and for the head of a close
   bench.submit(Array(24).fill(8))
   bench.taken(bench.sent[0])
   bench.do(closed)
-  bench.register(2)
+  for (const consumer of [2, 3, 4]) bench.register(consumer)
   expect(bench.sent.slice(3).map((sent) => sent.effect.attempt)).toEqual([2, 2, 1])
 })
 

@@ -10,10 +10,11 @@ import {
   type Effect,
   RESULT_COMPLETED,
   RESULT_FAILED,
+  RESULT_OUT_OF_MEMORY,
 } from '../src/types.js'
 import { ShadowQueues } from './shadow-queues.js'
 
-type ItemState = 'queued' | 'reclaimed' | 'retrying' | 'leased' | 'settled'
+type ItemState = 'queued' | 'reclaimed' | 'retrying' | 'grouped' | 'leased' | 'settled'
 
 export interface ShadowItem {
   readonly id: string
@@ -27,6 +28,24 @@ export interface ShadowItem {
   /** Times it came back, and when it is due (S28). */
   returns: number
   dueAt: number
+  /** When it must have ended, or Infinity (S35). */
+  readonly deadlineAt: number
+  /** Kills whoever takes it (S27). */
+  readonly poison: boolean
+  suspicion: Suspicion | null
+}
+
+/** What deaths have made of an item (S27), or the batch of which it is a half (S28). */
+interface Suspicion {
+  readonly kind: 'suspect' | 'half'
+  /** Items of the batch that was taken at the first death. */
+  readonly firstSize: number
+  deaths: number
+  deathsAlone: number
+  /** The batch it came back from: items of different ones are never merged. */
+  batch: number
+  lastConsumer: string
+  lastDeathAt: number
 }
 
 export interface ShadowBatch {
@@ -34,12 +53,19 @@ export interface ShadowBatch {
   readonly consumer: number
   readonly items: readonly ShadowItem[]
   taken: boolean
+  readonly group: boolean
+  readonly suspect: boolean
+  readonly tokens: number
   readonly reported: Set<number>
 }
 
 export interface ShadowConsumer {
   readonly id: number
+  readonly name: string
   readonly contract: Contract
+  /** Less than the contract's for a while after it ran out of memory (S28). */
+  tokens: number
+  reducedLeft: number
   draining: boolean
   hasRoom: boolean
   silent: boolean
@@ -68,6 +94,7 @@ export class Shadow {
   readonly cleaning = new Set<number>()
   private readonly queues: ShadowQueues
   gateOpen = false
+  private tickedAt = -1
   /** Since when a model has had an idle consumer and work, per model (I8). */
   private readonly stuckSince = new Map<number, number>()
 
@@ -120,6 +147,7 @@ export class Shadow {
       if (!item.durable) this.unsettled.delete(item)
       item.state = 'queued'
       item.returns = 0
+      item.suspicion = null
     }
     this.lastSequence = Math.max(0, ...stored, ...this.items.keys())
     for (const map of [this.batches, this.consumers, this.stuckSince]) map.clear()
@@ -145,6 +173,7 @@ export class Shadow {
       }
     }
     if (event.type === 'tick') this.endRetries(now)
+    if (event.type === 'tick') this.tickedAt = now
     if (event.type === 'stored') {
       event.items.sequences.forEach((number, i) => {
         const item = this.pending.get(number)
@@ -167,6 +196,7 @@ export class Shadow {
     if (event.type === 'drain') consumer.draining = true
     if (event.type === 'taken') this.take(consumer, event.batch)
     if (event.type === 'results') this.report(consumer, event, now)
+    if (event.type === 'disconnect') this.blame(consumer, now)
   }
 
   private take(consumer: ShadowConsumer, number: number): void {
@@ -194,16 +224,72 @@ export class Shadow {
     const batch = this.batches.get(event.batch)
     if (batch === undefined || batch.consumer !== consumer.id) return
     this.take(consumer, event.batch)
+    this.reportTooMuch(consumer, batch, event)
     event.index.forEach((index, i) => {
       if (index >= batch.items.length || batch.reported.has(index)) return
       batch.reported.add(index)
       const item = batch.items[index]
       const outcome = event.outcome[i]
       const ends = outcome === RESULT_COMPLETED || outcome === RESULT_FAILED
-      if (ends || item.state !== 'leased' || item.batch !== batch.number) return
+      if (item.state !== 'leased' || item.batch !== batch.number) return
+      item.suspicion = null
+      if (ends) return
+      if (outcome === RESULT_OUT_OF_MEMORY && batch.items.length > 1) {
+        item.state = 'grouped'
+        item.suspicion = suspicion('half', batch)
+        return
+      }
       item.state = 'retrying'
       item.dueAt = now + Math.min(this.config.retryDelayMs * 2 ** item.returns++, 30_000) * 1e6
     })
+  }
+
+  /** S28: the consumer's budget is at most half of what the batch was packed by. */
+  private reportTooMuch(
+    consumer: ShadowConsumer,
+    batch: ShadowBatch,
+    event: Extract<CoreEvent, { type: 'results' }>,
+  ): void {
+    const tooMuch = [...event.index].some(
+      (index, i) =>
+        event.outcome[i] === RESULT_OUT_OF_MEMORY &&
+        index < batch.items.length &&
+        !batch.reported.has(index) &&
+        batch.items[index].state === 'leased' &&
+        batch.items[index].batch === batch.number,
+    )
+    if (!tooMuch || batch.items.length === 1 || consumer.draining) return
+    consumer.reducedLeft = 100
+    consumer.tokens = Math.min(consumer.tokens, Math.floor(batch.tokens / 2))
+  }
+
+  /** S27: all that the consumer had taken, and the head of its channel, is under suspicion. */
+  private blame(consumer: ShadowConsumer, now: number, lives = false): void {
+    const head = lives ? [] : consumer.channel.slice(0, 1)
+    for (const batch of [...consumer.inFlight, ...head]) {
+      for (const [index, item] of batch.items.entries()) {
+        const open = item.state === 'leased' && item.batch === batch.number
+        if (open && !batch.reported.has(index)) this.suspect(item, batch, consumer, now)
+      }
+    }
+  }
+
+  private suspect(
+    item: ShadowItem,
+    batch: ShadowBatch,
+    consumer: ShadowConsumer,
+    now: number,
+  ): void {
+    const known = batch.suspect ? item.suspicion : null
+    const next = known ?? suspicion('suspect', batch)
+    item.suspicion = next
+    next.deaths++
+    if (batch.suspect && batch.items.length === 1) next.deathsAlone++
+    next.batch = batch.number
+    next.lastConsumer = consumer.name
+    next.lastDeathAt = now
+    const most = Math.ceil(Math.log2(next.firstSize)) + Math.max(2, this.config.poisonDeaths) + 1
+    check(next.deaths <= most, `S27: ${item.id} has died with ${next.deaths} consumers`)
   }
 
   private applyEffect(
@@ -232,17 +318,33 @@ export class Shadow {
         this.flushed.set(effect.job, false)
         return
       case 'registered':
-        if (event.type === 'register') this.addConsumer(event.consumer, event.contract, now)
+        if (event.type === 'register')
+          this.addConsumer(event.consumer, event.name, event.contract, now)
         return
       case 'gate':
         check(!this.gateOpen, 'S9: the gate opened twice')
         this.gateOpen = true
         return
       case 'dispatch':
-        this.dispatched(effect)
+        this.dispatched(effect, now)
         return
       case 'settle':
-        for (const slot of effect.items) this.settled(slot)
+        effect.items.forEach((slot, i) => {
+          if (effect.status[i] === 'quarantined') {
+            const { suspicion } = this.itemOf(slot)
+            check(suspicion?.deathsAlone === 2, 'S27: quarantined before its second death alone')
+          }
+          this.settled(slot)
+        })
+        return
+      case 'replayed':
+        effect.codes.forEach((code, i) => {
+          if (code !== 0) return
+          this.accept(++this.lastSequence, fresh(this.items.get(effect.items[i])!))
+        })
+        return
+      case 'budget':
+        this.budgetChanged(effect)
         return
       case 'batchDone':
         this.done(effect.batch)
@@ -250,9 +352,12 @@ export class Shadow {
       case 'reclaim':
         for (const number of effect.batches) this.takeBack(number)
         return
-      case 'dead':
+      case 'dead': {
+        const consumer = this.consumers.get(effect.consumer)!
+        if (event.type !== 'disconnect') this.blame(consumer, now, effect.cause === 'lease_max')
         this.consumers.delete(effect.consumer)
         return
+      }
       case 'cleanup':
         check(
           this.cleaning.has(effect.model) === (effect.state === 'end'),
@@ -265,10 +370,21 @@ export class Shadow {
     }
   }
 
-  private addConsumer(id: number, contract: Contract, now: number): void {
+  private budgetChanged(effect: Extract<Effect, { type: 'budget' }>): void {
+    const consumer = this.consumers.get(effect.consumer)!
+    const whole = effect.tokens === consumer.contract.tokens
+    if (whole) check(consumer.reducedLeft === 0, 'S28: a whole budget before its time')
+    else check(effect.tokens === consumer.tokens, `S28: a budget of ${effect.tokens} tokens`)
+    consumer.tokens = effect.tokens
+  }
+
+  private addConsumer(id: number, name: string, contract: Contract, now: number): void {
     this.consumers.set(id, {
       id,
+      name,
       contract,
+      tokens: contract.tokens,
+      reducedLeft: 0,
       draining: false,
       hasRoom: true,
       silent: false,
@@ -297,23 +413,36 @@ export class Shadow {
     this.unsettled.delete(item)
   }
 
-  private dispatched(effect: DispatchEffect): void {
+  private dispatched(effect: DispatchEffect, now: number): void {
     check(this.gateOpen, 'I3: dispatched while the gate is closed')
     const consumer = this.consumers.get(effect.consumer)!
     const items = [...effect.items].map((slot) => this.itemOf(slot))
     for (const item of items) {
-      check(item.state === 'queued' || item.state === 'reclaimed', `I1: ${item.id} ${item.state}`)
+      check(
+        item.state === 'queued' || item.state === 'reclaimed' || item.state === 'grouped',
+        `I1: ${item.id} ${item.state}`,
+      )
+      check((item.state === 'grouped') === (effect.group !== null), 'S27: a group is issued alone')
+      check(item.suspicion?.batch === items[0].suspicion?.batch, 'S27: groups were merged')
       check(item.model === consumer.contract.model, 'a batch of another model')
       if (item.state === 'queued' && !item.durable) this.queues.serve(item)
       item.state = 'leased'
       item.batch = effect.batch
     }
     this.checkLimits(effect, consumer, items)
+    const held = [...consumer.channel, ...consumer.inFlight]
+    const suspect = items[0].suspicion?.kind === 'suspect'
+    check(!held.some((one) => one.suspect), 'S27: a consumer of suspects got more')
+    if (suspect) this.checkSuspects(consumer, items, held, now)
+    if (consumer.reducedLeft > 0) consumer.reducedLeft--
     const batch = {
       number: effect.batch,
       consumer: consumer.id,
       items,
       taken: false,
+      group: effect.group !== null,
+      suspect,
+      tokens: consumer.tokens,
       reported: new Set<number>(),
     }
     this.batches.set(effect.batch, batch)
@@ -322,11 +451,33 @@ export class Shadow {
     check(!consumer.draining && consumer.hasRoom, 'I6: dispatched without a place')
   }
 
+  private checkSuspects(
+    consumer: ShadowConsumer,
+    items: readonly ShadowItem[],
+    held: readonly ShadowBatch[],
+    now: number,
+  ): void {
+    check(held.length === 0, 'S27: suspects beside other work')
+    const { deaths, firstSize } = items[0].suspicion!
+    const splits = deaths - this.config.poisonDeaths + 1
+    const most = Math.ceil(firstSize / 2 ** Math.max(0, splits))
+    check(items.length <= most, `S27: ${items.length} of ${firstSize} after ${deaths} deaths`)
+    check(items.length > 1 || this.mayHave(consumer, items[0], now), 'S27: the same consumer again')
+  }
+
+  /** After a death alone it waits leaseTimeout for another consumer. */
+  private mayHave(consumer: ShadowConsumer, item: ShadowItem, now: number): boolean {
+    const { deathsAlone, lastConsumer, lastDeathAt } = item.suspicion!
+    if (deathsAlone === 0 || consumer.name !== lastConsumer) return true
+    return now >= lastDeathAt + this.config.leaseTimeoutMs * 1e6
+  }
+
   private checkLimits(
     effect: DispatchEffect,
     consumer: ShadowConsumer,
     items: readonly ShadowItem[],
   ): void {
+<<<<<<< HEAD
     const { batchSize, tokens, roundTo, layout } = consumer.contract
     const isActual = this.config.budgetRule === 'actual'
     const longest = Math.max(...items.map((item) => item.length))
@@ -336,16 +487,32 @@ export class Shadow {
     check(effect.actualTokens === actual, 'S22: actual tokens')
     check(effect.budgetTokens === (isActual ? actual : padded * items.length), 'S22: budget tokens')
     check(effect.fill === effect.budgetTokens / tokens, 'S22: fill')
+=======
+    const { batchSize, roundTo } = consumer.contract
+    const { tokens } = consumer
+    const longest = Math.max(...items.map((item) => item.length))
+    const padded = Math.ceil(longest / roundTo) * roundTo
+    check(effect.paddedLength === padded, `S17: padded ${effect.paddedLength}, not ${padded}`)
+    check(effect.budgetTokens === padded * items.length, 'S22: budget tokens')
+    check(effect.fill === effect.budgetTokens / consumer.contract.tokens, 'S22: fill')
+>>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
     check(effect.size === items.length && items.length > 0, 'a batch without items')
     if (effect.closedBy === 'alone') {
       check(items.length === 1, 'S5: alone, but not one')
       for (const other of this.membersOf(consumer.contract.model)) {
+<<<<<<< HEAD
         check(!this.holds(other, items[0]), 'S5: alone, but another consumer holds it')
         check(other.contract.tokens <= tokens, 'S5: alone, but not to the greatest budget')
+=======
+        const whole = Math.ceil(longest / classRounding) * classRounding
+        check(other.tokens < whole, 'S5: alone, but another consumer holds it')
+        check(other.tokens <= tokens, 'S5: alone, but not to the greatest budget')
+>>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
       }
       return
     }
     check(items.length <= batchSize, 'I2: over batchSize')
+<<<<<<< HEAD
     const mostPadded = this.mostPadded(consumer)
     check(padded * items.length <= mostPadded, 'I2: over tokens')
     if (isActual) check(actual <= tokens, 'I2: over tokens, actual')
@@ -355,6 +522,12 @@ export class Shadow {
     const whole = roundTo >= this.config.roundTo && shape - longest < this.config.roundTo
     const isOver = !this.holds(consumer, items[0])
     const partial = effect.cleanup || effect.sources.reclaimed > 0 || isOver
+=======
+    check(padded * items.length <= tokens, 'I2: over tokens')
+    // Rounding finer than the shapes leaves room that no item of the shape fills.
+    const whole = roundTo >= this.config.roundTo
+    const partial = effect.cleanup || effect.sources.reclaimed > 0 || effect.group !== null
+>>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
     if (effect.closedBy === 'lane_empty') check(partial || !whole, 'S21: a normal batch not full')
     check(effect.normal === !partial, 'a batch that is neither normal nor part of a tail')
     const overActual = isActual && actual + padded > tokens
@@ -380,7 +553,9 @@ export class Shadow {
       if (list.includes(batch)) list.splice(list.indexOf(batch), 1)
     }
     for (const item of batch.items) {
-      if (item.state === 'leased' && item.batch === number) item.state = 'reclaimed'
+      if (item.state !== 'leased' || item.batch !== number) continue
+      // What was a group stays one; what is under suspicion becomes one.
+      item.state = item.suspicion === null ? 'reclaimed' : 'grouped'
     }
   }
 
@@ -394,13 +569,22 @@ export class Shadow {
   checkAll(now: number): void {
     this.checkCounts()
     this.checkTaking(now)
+<<<<<<< HEAD
     const onHold = this.jobsOnHold()
+=======
+    for (const item of this.unsettled) {
+      check(item.deadlineAt > this.tickedAt, `S35: ${item.id} is past its deadline`)
+    }
+    const onHold = new Set<number>()
+    for (const job of this.core.counts().jobs) if (job.onHold) onHold.add(job.job)
+>>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
     const work = new Map<number, ShadowItem[]>()
     for (const item of this.unsettled) work.set(item.model, [])
     for (const item of this.unsettled) work.get(item.model)!.push(item)
     for (const [model, items] of work) {
       const ready = items.filter((item) => !onHold.has(item.job))
       this.checkWorkConserving(model, items, ready)
+      this.checkGroups(model, ready, now)
       this.checkProgress(model, ready, now)
     }
   }
@@ -463,26 +647,46 @@ export class Shadow {
     const stillOpen = work.some(
       (item) => item.state !== 'leased' && this.flushed.get(item.job) === false,
     )
+    // One consumer of the model may be emptying for suspects that wait (S27).
+    let passedOver = allowed.some(
+      (item) => item.state === 'grouped' && item.suspicion!.kind === 'suspect',
+    )
+      ? 1
+      : 0
     for (const member of members) {
       if (!member.hasRoom || member.channel.length >= this.config.channelDepth) continue
+      const held = [...member.channel, ...member.inFlight]
+      if (held.some((batch) => batch.suspect)) continue
       const full = this.fullBatches(member, waiting)
       const few = !stillOpen && full < members.length * this.config.channelDepth
       const tail = few || this.cleaning.has(model)
       if (tail && member.channel.length > 0) continue
       // Plain rules leave full batches behind on purpose; the rest holds for them too.
       if (this.config.serve === 'first') continue
+      if (passedOver > 0 && held.length > 0 && this.isOwed(member, full, waiting, members)) {
+        passedOver--
+        continue
+      }
       check(full === 0, `I5: consumer ${member.id} has a place and a full batch waits`)
       for (const item of waiting) {
         const ready = item.state === 'reclaimed' || this.cleaning.has(model)
+<<<<<<< HEAD
         const held = this.holds(member, item)
         check(!(ready && held), `I5: ${item.id} (${item.state}) waits beside a place`)
         const alone = members.every((one) => !this.holds(one, item))
         const most = members.every((one) => one.contract.tokens <= member.contract.tokens)
+=======
+        const holds = this.budget(member, item) <= member.tokens
+        check(!(ready && holds), `I5: ${item.id} (${item.state}) waits beside a place`)
+        const alone = members.every((one) => this.budget(one, item) > one.tokens)
+        const most = members.every((one) => one.tokens <= member.tokens)
+>>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
         check(!(alone && most), `I5: ${item.id} is over every budget and waits beside a place`)
       }
     }
   }
 
+<<<<<<< HEAD
   /** The most of items x padded length in a batch (S17, S18). */
   private mostPadded({ contract }: ShadowConsumer): number {
     if (this.config.budgetRule === 'padded') return contract.tokens
@@ -496,6 +700,47 @@ export class Shadow {
     const padded = Math.ceil(shape / roundTo) * roundTo
     const withinActual = this.config.budgetRule === 'padded' || shape <= tokens
     return withinActual && padded <= this.mostPadded(member)
+=======
+  /** Whether this member would be served, were it not kept. */
+  private isOwed(
+    member: ShadowConsumer,
+    full: number,
+    waiting: readonly ShadowItem[],
+    members: readonly ShadowConsumer[],
+  ): boolean {
+    if (full > 0) return true
+    return waiting.some((item) => {
+      const ready = item.state === 'reclaimed' || this.cleaning.has(item.model)
+      const alone = members.every((one) => this.budget(one, item) > one.tokens)
+      return alone || (ready && this.budget(member, item) <= member.tokens)
+    })
+  }
+
+  /** I5 for groups: none waits beside a consumer that is free for it and takes whatever others do. */
+  private checkGroups(model: number, allowed: readonly ShadowItem[], now: number): void {
+    if (!this.gateOpen) return
+    const members = this.membersOf(model)
+    for (const member of members) {
+      const { batchSize } = member.contract
+      if (!member.hasRoom || member.channel.length + member.inFlight.length > 0) continue
+      const greatest = members.every(
+        (one) =>
+          one.contract.batchSize <= batchSize &&
+          one.tokens <= member.tokens &&
+          one.contract.roundTo >= member.contract.roundTo,
+      )
+      if (!greatest) continue
+      for (const item of allowed) {
+        if (item.state !== 'grouped') continue
+        check(!this.mayHave(member, item, now), `I5: ${item.id} waits in a group beside a place`)
+      }
+    }
+  }
+
+  private budget(member: ShadowConsumer, item: ShadowItem): number {
+    const rounding = Math.max(member.contract.roundTo, this.config.roundTo)
+    return Math.ceil(item.length / rounding) * rounding
+>>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
   }
 
   private fullBatches(member: ShadowConsumer, waiting: readonly ShadowItem[]): number {
@@ -512,12 +757,20 @@ export class Shadow {
     }
     const { tokens, batchSize, roundTo } = member.contract
     let full = 0
+<<<<<<< HEAD
     for (const { shape, count, tokens: waitingTokens } of shapes.values()) {
       const padded = Math.ceil(shape / roundTo) * roundTo
       const size = Math.min(batchSize, Math.floor(this.mostPadded(member) / padded))
       const byTokens = waitingTokens / (tokens - shape + 1)
       const isActual = this.config.budgetRule === 'actual'
       full += Math.floor(Math.max(count / size, isActual ? byTokens : 0))
+=======
+    for (const [key, count] of counts) {
+      const shape = Number.parseInt(key, 10)
+      const padded = Math.ceil(shape / member.contract.roundTo) * member.contract.roundTo
+      const size = Math.min(member.contract.batchSize, Math.floor(member.tokens / padded))
+      if (size > 0) full += Math.floor(count / size)
+>>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
     }
     return full
   }
@@ -534,7 +787,11 @@ export class Shadow {
         one.channel.length === 0 &&
         one.inFlight.length === 0 &&
         !one.silent &&
+<<<<<<< HEAD
         queued.some((item) => this.holds(one, item)),
+=======
+        queued.some((item) => this.budget(one, item) <= one.tokens),
+>>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
     )
     const waits = members.some((one) => !one.hasRoom || (!one.silent && one.channel.length > 0))
     if (!this.gateOpen || !idle || waits) {
@@ -545,6 +802,32 @@ export class Shadow {
     this.stuckSince.set(model, since)
     const bound = Math.max(this.config.cleanupIdleMs, this.config.leaseTimeoutMs) * 1_000_000
     check(now - since <= bound, `I8: model ${model} stuck for ${now - since} ns`)
+  }
+}
+
+function suspicion(kind: Suspicion['kind'], batch: ShadowBatch): Suspicion {
+  return {
+    kind,
+    firstSize: batch.items.length,
+    deaths: 0,
+    deathsAlone: 0,
+    batch: batch.number,
+    lastConsumer: '',
+    lastDeathAt: 0,
+  }
+}
+
+/** The item as it was submitted; a replayed one has no deadline, and is in memory. */
+export function fresh(item: ShadowItem): ShadowItem {
+  return {
+    ...item,
+    durable: false,
+    state: 'queued',
+    batch: 0,
+    returns: 0,
+    dueAt: 0,
+    deadlineAt: Number.POSITIVE_INFINITY,
+    suspicion: null,
   }
 }
 

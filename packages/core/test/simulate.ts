@@ -10,6 +10,7 @@ import {
   RESULT_COMPLETED,
   RESULT_FAILED,
   RESULT_NACK,
+  RESULT_OUT_OF_MEMORY,
   RESULT_RETRY,
   type StoredItems,
   type SubmitBlock,
@@ -48,6 +49,9 @@ export class Simulation {
   private nextItem = 0
   private readonly models: number
   private readonly longest: number
+  private readonly poisonShare: number
+  /** Padded tokens above which a batch is too much for every consumer (S28). */
+  private readonly memoryTokens: number
   readonly log: Log = { events: [], effects: [] }
 
   constructor(
@@ -58,6 +62,8 @@ export class Simulation {
     this.random = random
     this.models = random.int(1, 3)
     this.longest = random.pick([8, 24, 64, 200])
+    this.poisonShare = random.pick([0, 0, 0.005, 0.05])
+    this.memoryTokens = random.pick([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 40, 200])
     const plain = random.chance(0.15)
     const onDisk = random.chance(0.4)
     this.store = onDisk ? new ModelStore() : null
@@ -81,7 +87,9 @@ export class Simulation {
       maxQueuedItems: random.pick([40, 1000]),
       maxQueuedTokens: random.pick([2000, 100_000]),
       maxAttempts: random.int(1, 4),
-      maxDeliveries: random.int(2, 6),
+      maxDeliveries: random.pick([2, 6, 20, 20]),
+      poisonDeaths: random.pick([1, 2, 2, 3]),
+      maxQuarantinedItems: random.pick([1, 1000]),
       resultsTtlMs: random.pick([200, 100_000]),
       hashSeed: seed,
       // A job below the threshold is held for ever by the plain gate, so it gets none.
@@ -176,7 +184,11 @@ export class Simulation {
     const job = random.pick([...this.shadow.flushed.keys()])
     const length = () => Math.max(1, Math.ceil(this.longest * random.next() ** 2))
     const model = random.int(1, this.models)
+    const withDeadlines = random.chance(0.2)
     const specs = Array.from({ length: random.int(1, 30) }, () => ({
+      // What the store keeps of an item has no deadline in it.
+      deadlineMs:
+        this.store === null && withDeadlines && random.chance(0.5) ? random.int(1, 400) : 0,
       id: random.chance(0.03) ? `m${random.int(0, this.nextItem)}` : `m${this.nextItem++}`,
       length: length(),
       model: random.chance(0.9) ? model : random.int(1, this.models),
@@ -189,6 +201,10 @@ export class Simulation {
       batch: 0,
       returns: 0,
       dueAt: 0,
+      deadlineAt:
+        spec.deadlineMs === 0 ? Number.POSITIVE_INFINITY : this.now + spec.deadlineMs * MS,
+      poison: random.chance(this.poisonShare),
+      suspicion: null,
     }))
     if (this.store === null || random.chance(0.2)) {
       const inMemory = items.map((item) => ({ ...item, durable: false }))
@@ -244,7 +260,20 @@ export class Simulation {
       maxInFlight: random.int(1, 2),
     })
     const consumer = this.nextConsumer++
-    this.step({ type: 'register', consumer, name: `gpu${consumer}`, contract: made })
+    this.step({ type: 'register', consumer, name: `gpu${consumer % 4}`, contract: made })
+  }
+
+  /** Takes the first batch of the channel; a poison item in it kills the consumer (S27). */
+  private takeOne(consumer: ShadowConsumer): void {
+    const [batch] = consumer.channel
+    this.step({ type: 'taken', consumer: consumer.id, batch: batch.number })
+    const kills = batch.items.some(
+      (item) => item.poison && item.state === 'leased' && item.batch === batch.number,
+    )
+    if (!kills) return
+    this.step({ type: 'disconnect', consumer: consumer.id, cause: 'connection_closed' })
+    const { name, contract } = consumer
+    this.step({ type: 'register', consumer: this.nextConsumer++, name, contract })
   }
 
   private consumer(): ShadowConsumer | null {
@@ -258,7 +287,7 @@ export class Simulation {
     if (consumer === null) return
     const { channel, inFlight, contract } = consumer
     if (channel.length > 0 && inFlight.length < contract.maxInFlight && this.random.chance(0.6)) {
-      this.step({ type: 'taken', consumer: consumer.id, batch: channel[0].number })
+      this.takeOne(consumer)
       return
     }
     if (inFlight.length > 0) this.report(consumer.id, this.random.pick(inFlight), 0.7)
@@ -271,8 +300,13 @@ export class Simulation {
     const chosen = whole ? left : left.filter(() => random.chance(0.5))
     if (random.chance(0.05)) chosen.push(0, batch.items.length + 3)
     const bad = random.chance(0.2)
+    const tooMuch = this.isTooMuch(batch)
     const outcome = chosen.map(() =>
-      bad ? random.pick([RESULT_FAILED, RESULT_RETRY, RESULT_NACK]) : RESULT_COMPLETED,
+      tooMuch
+        ? RESULT_OUT_OF_MEMORY
+        : bad
+          ? random.pick([RESULT_FAILED, RESULT_RETRY, RESULT_NACK])
+          : RESULT_COMPLETED,
     )
     this.step({
       type: 'results',
@@ -310,10 +344,14 @@ export class Simulation {
   private disturb(): void {
     const consumer = this.consumer()
     const { random } = this
-    const what = random.int(0, 4)
+    const what = random.int(0, 8)
     const job = random.pick([...this.shadow.flushed.keys()])
     if (what === 3) this.step({ type: 'resultsStored', job, bytes: random.int(0, 900) })
     if (what === 4) this.step({ type: 'resultsRead', job, bytes: random.int(0, 900) })
+    if (what === 5) this.step({ type: 'pauseJob', job })
+    if (what === 6) this.step({ type: 'resumeJob', job })
+    if (what === 7) this.cancel(job)
+    if (what === 8) this.replay()
     if (consumer === null) return
     if (what === 0) this.step({ type: 'room', consumer: consumer.id, hasRoom: random.chance(0.7) })
     if (what === 1) this.step({ type: 'taken', consumer: consumer.id, batch: random.int(1, 50) })
@@ -359,6 +397,7 @@ export class Simulation {
     }
     for (const job of this.shadow.flushed.keys()) {
       this.step({ type: 'resultsRead', job, bytes: 1_000_000 })
+      this.step({ type: 'resumeJob', job })
     }
     while (this.appends.length > 0) this.tellStored()
     this.step({ type: 'flush', job: null })
@@ -377,9 +416,30 @@ export class Simulation {
     if (consumer.silent) return
     const { channel, inFlight, contract } = consumer
     while (channel.length > 0 && inFlight.length < contract.maxInFlight) {
-      this.step({ type: 'taken', consumer: consumer.id, batch: channel[0].number })
+      this.takeOne(consumer)
+      if (!this.shadow.consumers.has(consumer.id)) return
     }
     for (const batch of [...inFlight]) this.complete(consumer, batch)
+  }
+
+  private cancel(job: number): void {
+    const some = [...this.shadow.items.values()].filter(
+      (item) => item.job === job && !item.durable && this.random.chance(0.1),
+    )
+    const ids = some.map((item) => new TextEncoder().encode(item.id))
+    const { slots, numbers } = this.core.find(job, ids)
+    this.step({ type: 'cancel', slots, numbers })
+    for (const item of some) check(item.state === 'settled', `S35: ${item.id} was not cancelled`)
+  }
+
+  private replay(): void {
+    const numbers = [...this.core.quarantined.keys()].filter(() => this.random.chance(0.5))
+    this.step({ type: this.random.chance(0.7) ? 'replay' : 'discard', items: numbers })
+  }
+
+  private isTooMuch({ items }: ShadowBatch): boolean {
+    const longest = Math.max(...items.map((item) => item.length))
+    return items.length > 1 && longest * items.length > this.memoryTokens
   }
 
   private complete(consumer: ShadowConsumer, batch: ShadowBatch): void {
@@ -390,7 +450,7 @@ export class Simulation {
       brokerLife: LIFE,
       batch: batch.number,
       index: Uint32Array.from(left),
-      outcome: new Uint8Array(left.length),
+      outcome: new Uint8Array(left.length).fill(this.isTooMuch(batch) ? RESULT_OUT_OF_MEMORY : 0),
     })
   }
 }

@@ -171,6 +171,16 @@ const kinds = {
   },
   FABRIC_ITEM_FAILED: { status: 500, meaning: 'The handler failed this item.' },
   FABRIC_MAX_ATTEMPTS: { status: 500, meaning: 'The item failed maxAttempts times.' },
+  FABRIC_DEADLINE_PASSED: {
+    status: 504,
+    meaning: 'The item was not done within its deadlineMs; its result says expired.',
+  },
+  FABRIC_QUARANTINED: {
+    status: 500,
+    meaning:
+      'Consumers died of the item again and again: it is kept in quarantine, where `fabric quarantine` lists, replays and deletes it.',
+  },
+  FABRIC_JOB_CANCELLED: { status: 409, meaning: 'The job was cancelled and takes no items.' },
   FABRIC_MAX_DELIVERIES: {
     status: 500,
     meaning: 'The item was delivered maxDeliveries times and never settled.',

@@ -1,0 +1,50 @@
+// Whether a group goes whole to the consumers of a class, and its batch (S19, S27).
+//
+// The packer's own rules decide, tried on the group: what is allowed here can be dispatched.
+
+import type { ContractClass } from './contracts.js'
+import { type Group, longestKey } from './groups.js'
+import { Packing } from './packer.js'
+import { shapeOfItem } from './shapes.js'
+import type { State } from './state.js'
+
+export function fitsClass(state: State, group: Group, cls: ContractClass): boolean {
+  const { model, fits } = group
+  if (group.fitsVersion !== model.classesVersion) fits.clear()
+  group.fitsVersion = model.classesVersion
+  const known = fits.get(cls)
+  if (known !== undefined) return known
+  const answer = isTaker(state, group, cls) && packGroup(state, group, cls) !== null
+  fits.set(cls, answer)
+  return answer
+}
+
+/** An item over every budget goes to a consumer with the most tokens (S5). */
+function isTaker(state: State, group: Group, cls: ContractClass): boolean {
+  const { model } = group
+  const key = longestKey(state, group)
+  if (cls.holds(key)) return true
+  return group.live === 1 && key > model.longestHeldKey && cls.contract.tokens === model.mostTokens
+}
+
+/** How many of the slots, in order from one on, a batch of the class takes: at least one. */
+export function fittingCount(
+  state: State,
+  slots: readonly number[],
+  from: number,
+  cls: ContractClass,
+): number {
+  const packing = new Packing(state, cls, !cls.holds(shapeOfItem(state, slots[from]).key))
+  let at = from
+  while (at < slots.length && packing.add(slots[at], 'reclaimed')) at++
+  return at - from
+}
+
+/** The group as a batch, or null when it does not go into one. */
+export function packGroup(state: State, group: Group, cls: ContractClass): Packing | null {
+  const packing = new Packing(state, cls, !cls.holds(longestKey(state, group)))
+  for (const slot of group.slots) {
+    if (slot >= 0 && !packing.add(slot, 'reclaimed')) return null
+  }
+  return packing
+}
