@@ -3,7 +3,8 @@
 // The packer's own rules decide, tried on the group: what is allowed here can be dispatched.
 
 import type { ContractClass } from './contracts.js'
-import { type Group, longestKey } from './groups.js'
+import type { Group } from './group-table.js'
+import { longestKey } from './groups.js'
 import { Packing } from './packer.js'
 import { shapeOfItem } from './shapes.js'
 import type { State } from './state.js'

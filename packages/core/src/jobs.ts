@@ -2,7 +2,7 @@
 
 import { endInput } from './consumers.js'
 import type { DiskPart } from './disk.js'
-import type { Group } from './groups.js'
+import type { Group } from './group-table.js'
 import { IdMemory } from './id-memory.js'
 import { Queue } from './queue.js'
 import { type State, touch } from './state.js'

@@ -1,7 +1,7 @@
 // Batches that consumers hold, and those taken back from them (S24 to S26).
 
 import type { Consumer } from './consumers.js'
-import type { Group } from './groups.js'
+import type { Group } from './group-table.js'
 import type { Model } from './models.js'
 
 /** In a batch's item list: the item was settled while the batch went on (S35). */

@@ -5,7 +5,7 @@
 // the consumer has spoken and an item ends when the first result of it came.
 
 import { type Consumer, refresh, setHoldsSuspects } from './consumers.js'
-import type { Group } from './groups.js'
+import type { Group } from './group-table.js'
 import { ITEM_ENDED, ITEM_FREE, ITEM_LEASED } from './items.js'
 import { jobOfItem } from './jobs.js'
 import { type Batch, type LateBatch, REPORTED, SETTLED_ELSEWHERE } from './lease-table.js'

@@ -7,7 +7,7 @@
 import type { Consumer } from './consumers.js'
 import type { ContractClass, ReadyAt } from './contracts.js'
 import type { DiskPart } from './disk.js'
-import type { Group } from './groups.js'
+import type { Group } from './group-table.js'
 import { OrderedSet } from './ordered-set.js'
 import { Queue } from './queue.js'
 import { type NewList, ShapeQueue } from './shape-queue.js'

@@ -5,7 +5,7 @@
 
 import type { Consumer } from './consumers.js'
 import type { ContractClass } from './contracts.js'
-import { GroupTable } from './groups.js'
+import { GroupTable } from './group-table.js'
 import { IdHash } from './hash.js'
 import { Items } from './items.js'
 import type { Job } from './jobs.js'
