@@ -115,13 +115,8 @@ function issue(
     size: batch.items.length,
     paddedLength: packing.paddedLength,
     actualTokens: packing.actualTokens,
-<<<<<<< HEAD
     budgetTokens: packing.budgetTokens,
-    fill: packing.budgetTokens / cls.contract.tokens,
-=======
-    budgetTokens: packing.slots.length * packing.paddedLength,
-    fill: (packing.slots.length * packing.paddedLength) / consumer.contract.tokens,
->>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
+    fill: packing.budgetTokens / consumer.contract.tokens,
     closedBy: packing.closedBy(),
     source: packing.source!,
     sources: packing.sources,

@@ -15,35 +15,36 @@ export function fitsClass(state: State, group: Group, cls: ContractClass): boole
   group.fitsVersion = model.classesVersion
   const known = fits.get(cls)
   if (known !== undefined) return known
-  const answer = isTaker(state, group, cls) && packGroup(state, group, cls) !== null
+  const answer = takes(cls, longestKey(state, group)) && packGroup(state, group, cls) !== null
   fits.set(cls, answer)
   return answer
 }
 
-/** An item over every budget goes to a consumer with the most tokens (S5). */
-function isTaker(state: State, group: Group, cls: ContractClass): boolean {
-  const { model } = group
-  const key = longestKey(state, group)
-  if (cls.holds(key)) return true
-  return group.live === 1 && key > model.longestHeldKey && cls.contract.tokens === model.mostTokens
+/** A shape that no class of the model holds goes to a consumer with the most tokens (S5). */
+function takes(cls: ContractClass, key: number): boolean {
+  const { model, contract } = cls
+  return cls.holds(key) || (key > model.longestHeldKey && contract.tokens === model.mostTokens)
 }
 
-/** How many of the slots, in order from one on, a batch of the class takes: at least one. */
+/** How many of the slots, in order from one on, go into one batch of the class. */
 export function fittingCount(
   state: State,
   slots: readonly number[],
   from: number,
   cls: ContractClass,
 ): number {
-  const packing = new Packing(state, cls, !cls.holds(shapeOfItem(state, slots[from]).key))
+  const packing = new Packing(state, cls)
   let at = from
-  while (at < slots.length && packing.add(slots[at], 'reclaimed')) at++
+  while (at < slots.length && takes(cls, shapeOfItem(state, slots[at]).key)) {
+    if (!packing.add(slots[at], 'reclaimed')) break
+    at++
+  }
   return at - from
 }
 
 /** The group as a batch, or null when it does not go into one. */
 export function packGroup(state: State, group: Group, cls: ContractClass): Packing | null {
-  const packing = new Packing(state, cls, !cls.holds(longestKey(state, group)))
+  const packing = new Packing(state, cls)
   for (const slot of group.slots) {
     if (slot >= 0 && !packing.add(slot, 'reclaimed')) return null
   }

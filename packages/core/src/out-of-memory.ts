@@ -4,9 +4,9 @@
 // a while. An item that is too much all by itself fails like any other that cannot be worked on.
 
 import { type Consumer, setEffectiveTokens } from './consumers.js'
-import { roundUp } from './contracts.js'
 import { halves, newGroup } from './groups.js'
 import type { Batch } from './lease-table.js'
+import { roundUp } from './length-classes.js'
 import { comeBack, isDeliveredTooOften } from './retry.js'
 import type { Settlement } from './settle.js'
 import type { State } from './state.js'

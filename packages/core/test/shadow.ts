@@ -112,8 +112,8 @@ export class Shadow {
     now: number,
   ): void {
     this.applyEvent(event, now)
-    const mayHold = event.type === 'resultsStored' || event.type === 'resultsRead'
-    if (mayHold) this.queues.setHeld(this.jobsOnHold())
+    const holding = ['resultsStored', 'resultsRead', 'pauseJob', 'resumeJob']
+    if (holding.includes(event.type)) this.queues.setHeld(this.jobsOnHold())
     for (const effect of effects) this.applyEffect(event, effect, submitted, now)
     if (event.type === 'deleteJob') this.endOnDisk(event.job)
   }
@@ -340,7 +340,9 @@ export class Shadow {
       case 'replayed':
         effect.codes.forEach((code, i) => {
           if (code !== 0) return
-          this.accept(++this.lastSequence, fresh(this.items.get(effect.items[i])!))
+          const item = fresh(this.items.get(effect.items[i])!)
+          this.accept(++this.lastSequence, item)
+          this.queues.arrive(item, false)
         })
         return
       case 'budget':
@@ -477,8 +479,8 @@ export class Shadow {
     consumer: ShadowConsumer,
     items: readonly ShadowItem[],
   ): void {
-<<<<<<< HEAD
-    const { batchSize, tokens, roundTo, layout } = consumer.contract
+    const { batchSize, roundTo, layout } = consumer.contract
+    const { tokens } = consumer
     const isActual = this.config.budgetRule === 'actual'
     const longest = Math.max(...items.map((item) => item.length))
     const padded = Math.ceil(longest / roundTo) * roundTo
@@ -486,33 +488,17 @@ export class Shadow {
     const actual = sum(items.map((item) => item.length))
     check(effect.actualTokens === actual, 'S22: actual tokens')
     check(effect.budgetTokens === (isActual ? actual : padded * items.length), 'S22: budget tokens')
-    check(effect.fill === effect.budgetTokens / tokens, 'S22: fill')
-=======
-    const { batchSize, roundTo } = consumer.contract
-    const { tokens } = consumer
-    const longest = Math.max(...items.map((item) => item.length))
-    const padded = Math.ceil(longest / roundTo) * roundTo
-    check(effect.paddedLength === padded, `S17: padded ${effect.paddedLength}, not ${padded}`)
-    check(effect.budgetTokens === padded * items.length, 'S22: budget tokens')
     check(effect.fill === effect.budgetTokens / consumer.contract.tokens, 'S22: fill')
->>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
     check(effect.size === items.length && items.length > 0, 'a batch without items')
     if (effect.closedBy === 'alone') {
       check(items.length === 1, 'S5: alone, but not one')
       for (const other of this.membersOf(consumer.contract.model)) {
-<<<<<<< HEAD
         check(!this.holds(other, items[0]), 'S5: alone, but another consumer holds it')
-        check(other.contract.tokens <= tokens, 'S5: alone, but not to the greatest budget')
-=======
-        const whole = Math.ceil(longest / classRounding) * classRounding
-        check(other.tokens < whole, 'S5: alone, but another consumer holds it')
         check(other.tokens <= tokens, 'S5: alone, but not to the greatest budget')
->>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
       }
       return
     }
     check(items.length <= batchSize, 'I2: over batchSize')
-<<<<<<< HEAD
     const mostPadded = this.mostPadded(consumer)
     check(padded * items.length <= mostPadded, 'I2: over tokens')
     if (isActual) check(actual <= tokens, 'I2: over tokens, actual')
@@ -521,13 +507,8 @@ export class Shadow {
     const shape = this.queues.paddedLength(longest)
     const whole = roundTo >= this.config.roundTo && shape - longest < this.config.roundTo
     const isOver = !this.holds(consumer, items[0])
-    const partial = effect.cleanup || effect.sources.reclaimed > 0 || isOver
-=======
-    check(padded * items.length <= tokens, 'I2: over tokens')
-    // Rounding finer than the shapes leaves room that no item of the shape fills.
-    const whole = roundTo >= this.config.roundTo
-    const partial = effect.cleanup || effect.sources.reclaimed > 0 || effect.group !== null
->>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
+    const partial =
+      effect.cleanup || effect.sources.reclaimed > 0 || effect.group !== null || isOver
     if (effect.closedBy === 'lane_empty') check(partial || !whole, 'S21: a normal batch not full')
     check(effect.normal === !partial, 'a batch that is neither normal nor part of a tail')
     const overActual = isActual && actual + padded > tokens
@@ -569,15 +550,10 @@ export class Shadow {
   checkAll(now: number): void {
     this.checkCounts()
     this.checkTaking(now)
-<<<<<<< HEAD
-    const onHold = this.jobsOnHold()
-=======
     for (const item of this.unsettled) {
       check(item.deadlineAt > this.tickedAt, `S35: ${item.id} is past its deadline`)
     }
-    const onHold = new Set<number>()
-    for (const job of this.core.counts().jobs) if (job.onHold) onHold.add(job.job)
->>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
+    const onHold = this.jobsOnHold()
     const work = new Map<number, ShadowItem[]>()
     for (const item of this.unsettled) work.set(item.model, [])
     for (const item of this.unsettled) work.get(item.model)!.push(item)
@@ -670,37 +646,15 @@ export class Shadow {
       check(full === 0, `I5: consumer ${member.id} has a place and a full batch waits`)
       for (const item of waiting) {
         const ready = item.state === 'reclaimed' || this.cleaning.has(model)
-<<<<<<< HEAD
-        const held = this.holds(member, item)
-        check(!(ready && held), `I5: ${item.id} (${item.state}) waits beside a place`)
-        const alone = members.every((one) => !this.holds(one, item))
-        const most = members.every((one) => one.contract.tokens <= member.contract.tokens)
-=======
-        const holds = this.budget(member, item) <= member.tokens
+        const holds = this.holds(member, item)
         check(!(ready && holds), `I5: ${item.id} (${item.state}) waits beside a place`)
-        const alone = members.every((one) => this.budget(one, item) > one.tokens)
+        const alone = members.every((one) => !this.holds(one, item))
         const most = members.every((one) => one.tokens <= member.tokens)
->>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
         check(!(alone && most), `I5: ${item.id} is over every budget and waits beside a place`)
       }
     }
   }
 
-<<<<<<< HEAD
-  /** The most of items x padded length in a batch (S17, S18). */
-  private mostPadded({ contract }: ShadowConsumer): number {
-    if (this.config.budgetRule === 'padded') return contract.tokens
-    return contract.layout === 'padded' ? Math.floor(contract.tokens * 1.25) : Infinity
-  }
-
-  /** Whether every item of the item's shape is within the budget (S5). */
-  private holds(member: ShadowConsumer, item: ShadowItem): boolean {
-    const { tokens, roundTo } = member.contract
-    const shape = this.queues.paddedLength(item.length)
-    const padded = Math.ceil(shape / roundTo) * roundTo
-    const withinActual = this.config.budgetRule === 'padded' || shape <= tokens
-    return withinActual && padded <= this.mostPadded(member)
-=======
   /** Whether this member would be served, were it not kept. */
   private isOwed(
     member: ShadowConsumer,
@@ -711,8 +665,8 @@ export class Shadow {
     if (full > 0) return true
     return waiting.some((item) => {
       const ready = item.state === 'reclaimed' || this.cleaning.has(item.model)
-      const alone = members.every((one) => this.budget(one, item) > one.tokens)
-      return alone || (ready && this.budget(member, item) <= member.tokens)
+      const alone = members.every((one) => !this.holds(one, item))
+      return alone || (ready && this.holds(member, item))
     })
   }
 
@@ -737,10 +691,20 @@ export class Shadow {
     }
   }
 
-  private budget(member: ShadowConsumer, item: ShadowItem): number {
-    const rounding = Math.max(member.contract.roundTo, this.config.roundTo)
-    return Math.ceil(item.length / rounding) * rounding
->>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
+  /** The most of items x padded length in a batch (S17, S18). */
+  private mostPadded({ contract, tokens }: ShadowConsumer): number {
+    if (this.config.budgetRule === 'padded') return tokens
+    return contract.layout === 'padded' ? Math.floor(tokens * 1.25) : Infinity
+  }
+
+  /** Whether every item of the item's shape is within the budget (S5). */
+  private holds(member: ShadowConsumer, item: ShadowItem): boolean {
+    const { tokens } = member
+    const { roundTo } = member.contract
+    const shape = this.queues.paddedLength(item.length)
+    const padded = Math.ceil(shape / roundTo) * roundTo
+    const withinActual = this.config.budgetRule === 'padded' || shape <= tokens
+    return withinActual && padded <= this.mostPadded(member)
   }
 
   private fullBatches(member: ShadowConsumer, waiting: readonly ShadowItem[]): number {
@@ -755,22 +719,15 @@ export class Shadow {
       held.count++
       held.tokens += item.length
     }
-    const { tokens, batchSize, roundTo } = member.contract
+    const { batchSize, roundTo } = member.contract
+    const { tokens } = member
     let full = 0
-<<<<<<< HEAD
     for (const { shape, count, tokens: waitingTokens } of shapes.values()) {
       const padded = Math.ceil(shape / roundTo) * roundTo
       const size = Math.min(batchSize, Math.floor(this.mostPadded(member) / padded))
       const byTokens = waitingTokens / (tokens - shape + 1)
       const isActual = this.config.budgetRule === 'actual'
       full += Math.floor(Math.max(count / size, isActual ? byTokens : 0))
-=======
-    for (const [key, count] of counts) {
-      const shape = Number.parseInt(key, 10)
-      const padded = Math.ceil(shape / member.contract.roundTo) * member.contract.roundTo
-      const size = Math.min(member.contract.batchSize, Math.floor(member.tokens / padded))
-      if (size > 0) full += Math.floor(count / size)
->>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
     }
     return full
   }
@@ -787,11 +744,7 @@ export class Shadow {
         one.channel.length === 0 &&
         one.inFlight.length === 0 &&
         !one.silent &&
-<<<<<<< HEAD
         queued.some((item) => this.holds(one, item)),
-=======
-        queued.some((item) => this.budget(one, item) <= one.tokens),
->>>>>>> b66a249 (core: poison is found by halves and quarantined; out of memory, deadlines, cancel, pause, explain (S27, S28, S35))
     )
     const waits = members.some((one) => !one.hasRoom || (!one.silent && one.channel.length > 0))
     if (!this.gateOpen || !idle || waits) {
