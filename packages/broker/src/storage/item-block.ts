@@ -67,7 +67,8 @@ export function encodeBlock(
   const payloadsAt = tokensAt + 4 * tokens
   const idsAt = payloadsAt + payloadBytes
   const size = idsAt + idBytes
-  if (scratch.byteLength < size) scratch = new ArrayBuffer(2 * size)
+  // A whole number of words, whatever the item.
+  if (scratch.byteLength < size) scratch = new ArrayBuffer(8 * Math.ceil(size / 4))
   const bytes = Buffer.from(scratch, 0, size)
   const words = new Int32Array(scratch)
   const first = items.sequences[rows[from]]

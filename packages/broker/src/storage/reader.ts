@@ -8,7 +8,7 @@ import { decodeBlock, type ItemBlock, rowOf } from './item-block.js'
 import { blockKey, jobKey, keyBehind, placeOf, readBig, resultKey, shapeKey } from './layout.js'
 import { LoadedItemsBuilder } from './loaded-items.js'
 import { decodeChunk } from './result-chunk.js'
-import { keyAtOrBefore } from './settling.js'
+import { aligned, keyAtOrBefore } from './settling.js'
 import type { DiskShape, LoadedItems } from './store.js'
 
 /** Blocks looked through in one call, so that a call is bounded whatever was settled out of order. */
@@ -29,6 +29,8 @@ export interface ResultBytes {
 
 export class Reader {
   readonly #cursors = new Map<number, Map<string, Cursor>>()
+
+  #last: { readonly name: string; readonly block: ItemBlock } | null = null
 
   /** @param onDamaged told of what cannot be read; it is skipped. */
   constructor(
@@ -161,17 +163,24 @@ export class Reader {
   }
 
   #open(key: Buffer): { block: ItemBlock; marks: BlockMarks } | null {
-    const { items, marks } = this.environment.tables
-    const row = marks.getBinary(key)
-    const bytes = items.getBinary(key)
-    const decoded = row === undefined ? null : BlockMarks.decode(row)
-    // A block of its own buffer, so that its columns can be viewed.
-    const block = bytes === undefined ? null : decodeBlock(new Uint8Array(bytes))
-    if (block === null || decoded === null || decoded.count !== block.count) {
+    const row = this.environment.tables.marks.getBinary(key)
+    const marks = row === undefined ? null : BlockMarks.decode(row)
+    const block = this.#block(key)
+    if (block === null || marks === null || marks.count !== block.count) {
       this.onDamaged('items', key)
       return null
     }
-    return { block, marks: decoded }
+    return { block, marks }
+  }
+
+  /** A block does not change: the one that the last batch ended in is not read again for the next. */
+  #block(key: Buffer): ItemBlock | null {
+    const name = key.toString('latin1')
+    if (this.#last?.name === name) return this.#last.block
+    const bytes = this.environment.tables.items.getBinary(key)
+    const block = bytes === undefined ? null : decodeBlock(aligned(bytes))
+    this.#last = block === null ? null : { name, block }
+    return block
   }
 }
 

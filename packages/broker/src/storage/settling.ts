@@ -24,6 +24,28 @@ interface OpenChunk {
   bytes: number
 }
 
+/** Blocks that were settled in lately: they do not change, and the next batch is often of the same. */
+export class BlockCache {
+  readonly #blocks = new Map<string, ItemBlock>()
+
+  constructor(readonly maxBlocks: number) {}
+
+  get(name: string): ItemBlock | undefined {
+    return this.#blocks.get(name)
+  }
+
+  set(name: string, block: ItemBlock): void {
+    this.#blocks.set(name, block)
+    if (this.#blocks.size <= this.maxBlocks) return
+    const [oldest] = this.#blocks.keys()
+    this.#blocks.delete(oldest)
+  }
+
+  delete(name: string): void {
+    this.#blocks.delete(name)
+  }
+}
+
 export interface SettleTables {
   readonly items: Table
   readonly marks: Table
@@ -39,6 +61,7 @@ export class Settling {
   constructor(
     readonly tables: SettleTables,
     readonly counters: Counters,
+    readonly cache: BlockCache,
     readonly isJob: (job: number) => boolean,
     readonly onDamaged: (key: Buffer) => void,
   ) {}
@@ -66,6 +89,7 @@ export class Settling {
       if (!isDirty) continue
       if (marks.itemsLeft > 0) this.tables.marks.put(key, marks.encode())
       else {
+        this.cache.delete(key.toString('latin1'))
         this.tables.marks.remove(key)
         this.tables.items.remove(key)
       }
@@ -75,7 +99,9 @@ export class Settling {
 
   /** A block that is taken out of use must not be written by `write`. */
   forget(key: Buffer): void {
-    this.#open.delete(key.toString('latin1'))
+    const name = key.toString('latin1')
+    this.#open.delete(name)
+    this.cache.delete(name)
     this.#last = null
   }
 
@@ -96,7 +122,7 @@ export class Settling {
     const key = keyAtOrBefore(this.tables.items, blockKey(job, shape, sequence), 12)
     if (key === null) return null
     const name = key.toString('latin1')
-    const open = this.#open.get(name) ?? this.#read(key)
+    const open = this.#open.get(name) ?? this.#read(key, name)
     if (open === null) {
       this.onDamaged(key)
       return null
@@ -106,12 +132,18 @@ export class Settling {
     return open
   }
 
-  #read(key: Buffer): OpenBlock | null {
-    const bytes = this.tables.items.getBinary(key)
-    const block = bytes === undefined ? null : decodeBlock(aligned(bytes))
+  #read(key: Buffer, name: string): OpenBlock | null {
+    let block = this.cache.get(name)
+    if (block === undefined) {
+      const bytes = this.tables.items.getBinary(key)
+      const decoded = bytes === undefined ? null : decodeBlock(aligned(bytes))
+      if (decoded === null) return null
+      block = decoded
+      this.cache.set(name, block)
+    }
     const row = this.tables.marks.getBinary(key)
     const marks = row === undefined ? null : BlockMarks.decode(row)
-    if (block === null || marks === null || marks.count !== block.count) return null
+    if (marks === null || marks.count !== block.count) return null
     return { key, block, marks, isDirty: false }
   }
 
@@ -167,7 +199,7 @@ export function keyAtOrBefore(table: Table, key: Buffer, prefixLength: number): 
   return null
 }
 
-/** The bytes at an address that every column can be viewed at. */
+/** The bytes, which are the caller's own, at an address that every column can be viewed at. */
 export function aligned(bytes: Uint8Array): Uint8Array {
   return bytes.byteOffset % 8 === 0 ? bytes : new Uint8Array(bytes)
 }

@@ -27,8 +27,11 @@ import type { AppendWrite, ResultRange, StoreSettings, StoreSize, Write } from '
 import { ReadResults } from './read-results.js'
 import { recountJob } from './recount.js'
 import { setAside } from './set-aside.js'
-import { Settling } from './settling.js'
+import { BlockCache, Settling } from './settling.js'
 import type { RecoveredJob, Recovery, StoredJob, StoreProblem } from './store.js'
+
+/** Of 64 KiB, mostly. */
+const BLOCKS_CACHED = 64
 
 /** An append whose ids have been looked up. */
 export interface Admitted {
@@ -45,6 +48,7 @@ export class Writer {
   readonly #ids: IdIndex
   readonly #removal: JobRemoval
   readonly #readResults: ReadResults
+  readonly #blocks = new BlockCache(BLOCKS_CACHED)
   #lastSequence = 0
   #lastJob = -1
   #ranges = new Map<number, ResultRange>()
@@ -108,6 +112,7 @@ export class Writer {
       const settling = new Settling(
         tables,
         this.#counters,
+        this.#blocks,
         (job) => this.#jobs.has(job),
         (key) => this.#setAside('items', key, settling),
       )

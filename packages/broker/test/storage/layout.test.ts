@@ -1,0 +1,110 @@
+// The bytes of docs/disk-format.md: a change of them is a new format version.
+import { describe, expect, test } from 'vitest'
+import { BlockMarks } from '../../src/storage/block-marks.ts'
+import { packItems } from '../../src/storage/columns.ts'
+import { decodeBlock, encodeBlock, rowOf, rowsOfBlock } from '../../src/storage/item-block.ts'
+import { decodeJob, encodeJob } from '../../src/storage/job-row.ts'
+import { blockKey, keyBehind, placeOf, resultKey } from '../../src/storage/layout.ts'
+import { decodeChunk, readRecord, sealChunk, writeRecord } from '../../src/storage/result-chunk.ts'
+import { blockOf, item, job, settled } from './support/items.ts'
+
+const SHAPE = { model: 2, paddedLength: 16 }
+const turned = (bytes: Buffer, bit: number) => {
+  const copy = Buffer.from(bytes)
+  copy[bit >>> 3] ^= 1 << (bit & 7)
+  return copy
+}
+
+describe('disk format 1', () => {
+  test('keys are big-endian, so that blocks of a shape stand in order of sequence', () => {
+    expect(blockKey(1, SHAPE, 2 ** 33 + 5).toString('hex')).toBe(
+      '00000001000000020000001000000002' + '00000005',
+    )
+    expect(placeOf(blockKey(7, SHAPE, 2 ** 40))).toEqual({
+      job: 7,
+      ...SHAPE,
+      firstSequence: 2 ** 40,
+    })
+    expect(blockKey(1, SHAPE, 255).compare(blockKey(1, SHAPE, 256))).toBe(-1)
+    expect(resultKey(1, 300).toString('hex')).toBe('00000001000000000000012c')
+    expect(keyBehind(Buffer.from('01ff', 'hex')).toString('hex')).toBe('0200')
+  })
+
+  test('a block', () => {
+    const items = [
+      item('a', 9, { model: 2 }),
+      item('bc', 10, { model: 2, payload: Uint8Array.of(5, 6) }),
+    ]
+    const { items: columns } = packItems(blockOf(1, items), Float64Array.of(1000, 1003))
+    const bytes = Buffer.from(encodeBlock(columns, [0, 1], 0, 2, 1.5))
+    const words = new Uint32Array(new Uint8Array(bytes).buffer.slice(0, 48))
+    expect([words[0], ...words.slice(2, 8)]).toEqual([0x42494631, 2, 1, 3, 9, 2, 0])
+    expect([bytes.readDoubleLE(32), bytes.readDoubleLE(40)]).toEqual([1.5, 1000])
+    expect(bytes.length).toBe(48 + 4 * 2 * 4 + 4 * 9 + 2 + 3)
+    expect(bytes.toString('latin1', bytes.length - 3)).toBe('abc')
+    const block = decodeBlock(new Uint8Array(bytes))!
+    expect(Array.from(block.lengths)).toEqual([9, 10])
+    expect([rowOf(block, 1000), rowOf(block, 1001), rowOf(block, 1003)]).toEqual([0, -1, 1])
+    for (let bit = 0; bit < 8 * bytes.length; bit++)
+      expect(decodeBlock(new Uint8Array(turned(bytes, bit)))).toBeNull()
+    for (let length = 0; length < bytes.length; length++)
+      expect(decodeBlock(new Uint8Array(bytes.subarray(0, length)))).toBeNull()
+  })
+
+  test('a block takes at most 1,024 items and 64 KiB, but one item whatever its size', () => {
+    const rowsOf = (count: number, length: number) => {
+      const items = Array.from({ length: count }, (_, i) => item(`${i}`, length))
+      const sequences = Float64Array.from(items, (_, i) => i + 1)
+      const { items: columns } = packItems(blockOf(1, items), sequences)
+      const rows = items.map((_, i) => i)
+      const fitting = rowsOfBlock(columns, rows, 0)
+      return [fitting, encodeBlock(columns, rows, 0, fitting, 0).length]
+    }
+    expect(rowsOf(2000, 1)[0]).toBe(1024)
+    const [count, bytes] = rowsOf(200, 256)
+    expect(bytes).toBeLessThanOrEqual(65_536)
+    expect(bytes + 1200).toBeGreaterThan(65_536)
+    expect(count).toBeLessThan(200)
+    expect(rowsOf(2, 40_000)[0]).toBe(1)
+  })
+
+  test('marks', () => {
+    const marks = BlockMarks.of(40, 100)
+    marks.settle(0, 7)
+    marks.settle(33, 3)
+    const bytes = marks.encode()
+    expect(bytes.subarray(4).toString('hex')).toBe(
+      '28000000' + '26000000' + '00000000' + '0000000000805640' + '01000000' + '02000000',
+    )
+    const read = BlockMarks.decode(bytes)!
+    expect([read.isSettled(0), read.isSettled(1), read.isSettled(33)]).toEqual([true, false, true])
+    expect([read.itemsLeft, read.tokensLeft, read.settledBits()]).toEqual([38, 90, 2])
+    for (let bit = 0; bit < 8 * bytes.length; bit++)
+      expect(BlockMarks.decode(turned(bytes, bit))).toBeNull()
+  })
+
+  test('a chunk of results', () => {
+    const { record } = settled(1, 1, item('id', 1), 'value')
+    const bytes = Buffer.alloc(16 + 32)
+    writeRecord(bytes, 16, record)
+    sealChunk(bytes, 1, 300)
+    expect(bytes.subarray(4).toString('hex')).toBe(
+      `01000000${'0000000000c07240'}20000000${'02000000'}05000000${'01000000'}00000000${'0001'}0000${Buffer.from('valueid').toString('hex')}00`,
+    )
+    const chunk = decodeChunk(bytes)!
+    expect(chunk).toMatchObject({ firstOffset: 300, count: 1 })
+    expect(readRecord(chunk.bytes, chunk.starts[0])).toEqual({
+      ...record,
+      id: expect.anything(),
+      value: expect.anything(),
+    })
+    for (let bit = 0; bit < 8 * bytes.length; bit++)
+      expect(decodeChunk(turned(bytes, bit))).toBeNull()
+  })
+
+  test('a job, and a deleted one', () => {
+    expect(decodeJob(encodeJob(job(3)))).toEqual(job(3))
+    expect(decodeJob(encodeJob(null))).toBeNull()
+    expect(decodeJob(turned(encodeJob(job(3)), 100))).toBe('damaged')
+  })
+})
