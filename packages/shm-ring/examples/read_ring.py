@@ -193,10 +193,7 @@ class Consumer:
             "pid": os.getpid(),
             "host": socket.gethostname(),
         }
-        try:
-            self.send(HELLO, json.dumps(hello).encode())
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # refused before it listened: what it said about that can still be read
+        self.send(HELLO, json.dumps(hello).encode())
         # The descriptors come with the first bytes of the welcome; read frames only after them.
         self.buffer, descriptors, _, _ = socket.recv_fds(self.socket, 65536, 16)
         kind, body = self._frame(wait=True)
@@ -207,7 +204,10 @@ class Consumer:
         self.ring = Ring(descriptors) if descriptors else None
 
     def send(self, kind, body=b""):
-        self.socket.sendall(struct.pack("<IBBH", 8 + len(body), kind, 1, 0) + body)
+        try:
+            self.socket.sendall(struct.pack("<IBBH", 8 + len(body), kind, 1, 0) + body)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the broker has closed: what it said about that can still be read
 
     def _frame(self, wait):
         """One frame, (None, b"") if there is none whole and `wait` is false."""

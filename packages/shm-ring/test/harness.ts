@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
-import { connectUnix, RingReader, RingWriter, sendDescriptors } from '../dist/index.js'
+import { connectUnix, RingError, RingReader, RingWriter, sendDescriptors } from '../dist/index.js'
 
 export const MIB = 1 << 20
 
@@ -126,4 +126,20 @@ export function orphanedHugeBytes(): number {
 
 export function ownHugeBytes(): number {
   return number('/proc/self/status', /HugetlbPages:\s+(\d+)/) * 1024
+}
+
+/** The code of the ring's error, or words that are none. */
+export function codeOf(action: () => unknown): string {
+  try {
+    action()
+  } catch (error) {
+    if (error instanceof RingError) return error.code
+    throw error
+  }
+  return 'nothing thrown'
+}
+
+/** One turn of the event loop. */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }

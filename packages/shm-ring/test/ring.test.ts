@@ -1,22 +1,8 @@
 import { readFileSync, readSync, writeSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { RING_ABI_VERSION, RING_ERROR_CODES, RingError, RingWriter } from '../dist/index.js'
+import { RING_ABI_VERSION, RING_ERROR_CODES, RingWriter } from '../dist/index.js'
 import { native } from '../dist/native.js'
-import { createWriter, MIB, ownHugeBytes, pair, put } from './harness.js'
-
-function codeOf(action: () => unknown): string {
-  try {
-    action()
-  } catch (error) {
-    expect(error).toBeInstanceOf(RingError)
-    return (error as RingError).code
-  }
-  return 'nothing thrown'
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
-}
+import { codeOf, createWriter, MIB, ownHugeBytes, pair, put, turn } from './harness.js'
 
 describe('ring: stat', () => {
   it('tells positions as text, past 2^53, and is right about what was claimed, settled and read', async () => {
@@ -317,86 +303,5 @@ describe('ring: writer and reader', () => {
       record.release()
     }
     expect(process.memoryUsage().external - before).toBeLessThan(64 * MIB)
-  })
-})
-
-describe('ring: a hostile consumer', () => {
-  it('poisons the ring by an impossible read position, and the waiting writer learns of it', async () => {
-    const writer = createWriter()
-    const rctl = writer.descriptors()[2]!
-    while (writer.claim(500_000)) {
-      // claimed and never committed: nothing may be freed
-    }
-    const told = new Promise<void>((resolve) => writer.onSpace(resolve))
-    const lie = Buffer.alloc(8)
-    lie.writeBigUInt64LE(64n)
-    writeSync(rctl, lie, 0, 8, 0)
-    writeSync(writer.descriptors()[4]!, 'x')
-    await told
-    expect(codeOf(() => writer.claim(500_000))).toBe('RING_POISONED')
-    expect(writer.stat().poisoned).toBe(true)
-  })
-
-  it('is no longer listened to after 1,000 wake-ups for nothing, and space is still found', async () => {
-    const noisy = createWriter()
-    const noise = noisy.descriptors()[4]!
-    const rctl = noisy.descriptors()[2]!
-    let sequence = 0
-    for (let claim = noisy.claim(500_000); claim; claim = noisy.claim(500_000)) {
-      claim.commit(sequence++)
-    }
-    let called = false
-    noisy.onSpace(() => {
-      called = true
-    })
-    for (let wake = 0; wake < 1_100; wake++) {
-      writeSync(noise, 'x')
-      await turn()
-    }
-    expect(called).toBe(false)
-    const position = Buffer.alloc(8)
-    position.writeBigUInt64LE(500_096n)
-    writeSync(rctl, position, 0, 8, 0)
-    await expect.poll(() => called).toBe(true)
-    expect(noisy.claim(300_000)).not.toBe(null)
-  })
-})
-
-describe('ring: closing', () => {
-  it('may be closed from within its own callback', async () => {
-    const { writer, reader } = await pair()
-    while (true) {
-      const claim = writer.claim(500_000)
-      if (!claim) break
-      claim.commit(1)
-    }
-    const space = new Promise<void>((resolve) => {
-      writer.onSpace(() => {
-        writer.close()
-        resolve()
-      })
-    })
-    const readable = new Promise<void>((resolve) => {
-      reader.onReadable(() => {
-        reader.next()!.release()
-        reader.close()
-        resolve()
-      })
-    })
-    await Promise.all([space, readable])
-    expect(codeOf(() => writer.stat())).toBe('RING_CLOSED')
-    expect(codeOf(() => reader.next())).toBe('RING_CLOSED')
-  })
-
-  it('calls nobody back after close', async () => {
-    const { writer, reader } = await pair()
-    let calls = 0
-    reader.onReadable(() => calls++)
-    reader.close()
-    writer.onSpace(() => calls++)
-    writer.close()
-    await turn()
-    await turn()
-    expect(calls).toBe(0)
   })
 })

@@ -36,7 +36,7 @@ except PermissionError:
 const python = (code: string, ...args: string[]) =>
   new TestProcess(spawn('python3', ['-B', '-c', code, ...args], asNobody))
 
-describe.skipIf(process.getuid?.() !== 0)('other users', () => {
+describe.skipIf(process.getuid?.() !== 0)('other users (needs root, to become one)', () => {
   test.each([
     ['is welcome when allowUids names it', NOBODY, /welcome/],
     ['is refused by its credentials, whatever the mode of the socket', 12345, /FABRIC_FORBIDDEN/],
