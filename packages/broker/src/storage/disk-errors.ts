@@ -16,7 +16,9 @@ const NO_ROOM_BYTES = 16 * 2 ** 20
 /** null: not the disk's fault. */
 export function diskFailure(error: unknown, path: string): Failure | null {
   const { code, message } = error as { code?: unknown; message?: string }
-  if (typeof code !== 'number' && typeof code !== 'string') return null
+  // LMDB gives numbers, Node names that begin with E; our own refusals are neither.
+  const isSystem = typeof code === 'string' && code.startsWith('E')
+  if (typeof code !== 'number' && !isSystem) return null
   const isFull = FULL_CODES.includes(code) || (code === EIO && freeBytes(path) < NO_ROOM_BYTES)
   return isFull
     ? { code: 'FABRIC_DISK_FULL', message: `no room for ${path}` }

@@ -44,6 +44,10 @@ export class BlockCache {
   delete(name: string): void {
     this.#blocks.delete(name)
   }
+
+  clear(): void {
+    this.#blocks.clear()
+  }
 }
 
 export interface SettleTables {

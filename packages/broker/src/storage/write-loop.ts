@@ -197,7 +197,11 @@ export class WriteLoop {
         this.#commitAll([one])
         this.#pending.shift()
       } catch (cause) {
-        if (diskFailure(cause, this.environment.path) !== null) return
+        const failure = diskFailure(cause, this.environment.path)
+        if (failure !== null) {
+          this.#onDiskFailure(failure)
+          return
+        }
         this.#commitSingly([one], cause)
       }
     }

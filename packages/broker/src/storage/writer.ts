@@ -138,6 +138,8 @@ export class Writer {
   /** After an abort. @param pending appends that were admitted and are not applied yet. */
   rollBack(pending: readonly Admitted[]): void {
     this.#ids.forget()
+    // It may hold a block that was never committed, and its sequences may come again.
+    this.#blocks.clear()
     this.#load()
     for (const { write, entries } of pending) this.#ids.remember(write.items.job, entries)
   }

@@ -199,6 +199,22 @@ describe('store', () => {
     expect(await second.read(2, { model: 1, paddedLength: 8 }, ALL, ALL)).not.toBeNull()
   })
 
+  test('an append that comes with the end of its job is refused alone', async () => {
+    const one = await store(folder())
+    await one.createJob(job(1))
+    await one.createJob(job(2))
+    const [deleted, late, other] = await Promise.allSettled([
+      one.deleteJob(1),
+      one.append(append(1, [item('late', 8)])),
+      one.append(append(2, [item('other', 8)])),
+    ])
+    expect(deleted.status).toBe('fulfilled')
+    expect(late).toMatchObject({ status: 'rejected', reason: { code: 'FABRIC_NOT_FOUND' } })
+    expect(other.status).toBe('fulfilled')
+    expect(one.health.state).toBe('ok')
+    expect(codes(await one.lookup(blockOf(2, [item('other', 8)])))).toEqual([SUBMIT_DUPLICATE])
+  })
+
   test('a second broker is refused', async () => {
     const dataDir = folder()
     await store(dataDir)
