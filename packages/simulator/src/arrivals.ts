@@ -71,9 +71,10 @@ export class Arrivals {
   // --- streams
 
   planStream(index: number, event: EventData, { source, firstNumber }: StreamData): void {
-    const { job, onFull, thenFlush } = { ...event, ...event.submitMany }
+    const { job, onFull, thenFlush, deadlineMs } = { ...event, ...event.submitMany }
     const number = this.#jobNumber(job)
-    const items = new ItemStream(source, firstNumber, number, onFull !== 'refuse')
+    const waits = onFull !== 'refuse'
+    const items = new ItemStream(source, firstNumber, number, waits, deadlineMs)
     const entry: Entry = {
       atNs: source.nextAtNs,
       phase: LISTED,
@@ -154,6 +155,21 @@ export class Arrivals {
     if (jobs.has(job)) return
     jobs.add(job)
     this.shell.step({ type: 'createJob', job, ...(weight === undefined ? {} : { weight }) })
+  }
+
+  pause(name: string, isPaused: boolean): void {
+    const job = this.#jobNumber(name)
+    this.#ensureJob(job)
+    this.shell.step({ type: isPaused ? 'pauseJob' : 'resumeJob', job })
+  }
+
+  /** In whatever job they are. */
+  cancel(ids: readonly string[]): void {
+    const wanted = ids.map((id) => Buffer.from(id))
+    for (const job of this.shell.life.jobs) {
+      const { slots, numbers } = this.shell.core.find(job, wanted)
+      if (slots.length > 0) this.shell.step({ type: 'cancel', slots, numbers })
+    }
   }
 
   /** Ends the input of one job, of the jobs that have had items of a model, or of all. */

@@ -7,6 +7,7 @@ import {
   RESULT_COMPLETED,
   RESULT_FAILED,
   RESULT_NACK,
+  RESULT_OUT_OF_MEMORY,
   RESULT_RETRY,
 } from '@fabric/core'
 import type { Entry } from './agenda.js'
@@ -20,7 +21,7 @@ const OUTCOMES: Readonly<Record<ScriptEntry['do'], number>> = {
   fail: RESULT_FAILED,
   retry: RESULT_RETRY,
   nack: RESULT_NACK,
-  oom: RESULT_NACK,
+  oom: RESULT_OUT_OF_MEMORY,
 }
 
 /** `stopped`: the process is frozen, its connection stands until renewals are missed. */
@@ -85,13 +86,17 @@ export class SimulatedConsumer {
     return Math.floor(fixedUs * NS_PER_US + perPaddedTokenNs * batch.budgetTokens)
   }
 
-  /** How each item of its `nth` batch ends: an item's own line of the script wins. */
+  /**
+   * How each item of its `nth` batch ends: an item's own line of the script wins. An item that is too
+   * much for the device is too much for the whole batch (S28).
+   */
   outcomes(batch: SimulatedBatch, nth: number): Uint8Array {
     const outcome = new Uint8Array(batch.size).fill(this.#byNth.get(nth) ?? RESULT_COMPLETED)
     if (batch.names !== null && this.#byItem.size > 0) {
       batch.names.forEach((name, i) => {
         outcome[i] = this.#byItem.get(name) ?? outcome[i]
       })
+      if (outcome.includes(RESULT_OUT_OF_MEMORY)) outcome.fill(RESULT_OUT_OF_MEMORY)
     }
     return outcome
   }

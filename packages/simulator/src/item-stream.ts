@@ -24,6 +24,7 @@ export class ItemStream {
     job: number,
     /** While the queue is full, as a client does; else what finds no room is refused. */
     readonly waits: boolean,
+    deadlineMs: number | undefined,
   ) {
     this.#number = firstNumber
     this.#block = {
@@ -36,6 +37,7 @@ export class ItemStream {
       idEnds: new Uint32Array(BLOCK_ITEMS),
       payloads: null,
       payloadEnds: null,
+      deadlineMs: deadlineMs === undefined ? null : new Int32Array(BLOCK_ITEMS).fill(deadlineMs),
     }
   }
 

@@ -116,6 +116,11 @@ export class Shell {
       this.fleet!.closed(consumer)
     },
     reclaim: (effect) => this.#reclaimed(effect),
+    quarantine: ({ slot }) => {
+      if (this.options.onLine !== undefined) {
+        this.say({ type: 'quarantine', item: this.life.nameOf(slot) })
+      }
+    },
     cleanup: ({ model, state }) => this.say({ type: 'cleanup', model, state }),
   }
 
@@ -187,7 +192,7 @@ export class Shell {
       cleanup: effect.cleanup,
       normal: effect.normal,
       attempts: effect.attempt,
-      group: null,
+      group: effect.group,
     })
   }
 

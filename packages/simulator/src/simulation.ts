@@ -108,6 +108,7 @@ export class Simulation {
 
   #act(event: EventData): void {
     const { submit, flush, kill, stop, cont, drain, restart, register, createJob } = event
+    const { cancel, pause, resume } = event
     const consumers = this.#consumers
     if (submit !== undefined) this.#arrivals.submit(submit)
     if (flush !== undefined) this.#arrivals.flush(flush)
@@ -118,6 +119,9 @@ export class Simulation {
     if (register !== undefined) consumers.register(register)
     if (createJob !== undefined) this.#arrivals.createJob(createJob.name, createJob.weight)
     if (restart !== undefined) this.#restart()
+    if (cancel !== undefined) this.#arrivals.cancel(cancel)
+    if (pause !== undefined) this.#arrivals.pause(pause, true)
+    if (resume !== undefined) this.#arrivals.pause(resume, false)
   }
 
   /** One that has not registered yet is nobody: the event passes. */

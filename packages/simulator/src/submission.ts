@@ -18,5 +18,8 @@ export function blockOf(items: readonly ItemData[], job: number): SubmitBlock {
     }),
     payloads: null,
     payloadEnds: null,
+    deadlineMs: items.some(({ deadlineMs }) => deadlineMs !== undefined)
+      ? Int32Array.from(items, ({ deadlineMs }) => deadlineMs ?? 0)
+      : null,
   }
 }

@@ -10,7 +10,7 @@ export function withoutTrouble(full: Scenario): {
 } {
   const leftOut = new Set<string>()
   const events = full.events.flatMap((event, i): EventData[] => {
-    if (KEPT.some((key) => event[key] !== undefined)) return [withoutPoison(event, leftOut)]
+    if (KEPT.some((key) => event[key] !== undefined)) return [plain(event, leftOut)]
     const actions = Object.keys(event).filter((key) => key !== 'atUs')
     for (const action of actions) leftOut.add(`events[${i}].${action}`)
     return []
@@ -22,8 +22,18 @@ export function withoutTrouble(full: Scenario): {
   return { scenario: { ...full, consumers, events }, leftOut: [...leftOut] }
 }
 
-function withoutPoison(event: EventData, leftOut: Set<string>): EventData {
-  if (event.submit?.some(({ poison }) => poison === true) !== true) return event
-  leftOut.add('poison')
-  return { ...event, submit: event.submit.map(({ poison: _, ...item }) => item) }
+/** Neither poison nor deadlines. */
+function plain(event: EventData, leftOut: Set<string>): EventData {
+  const { submit, submitMany, deadlineMs, ...rest } = event
+  const items = submit ?? []
+  if (items.some(({ poison }) => poison === true)) leftOut.add('poison')
+  const hasDeadline = [event, submitMany, ...items].some((one) => one?.deadlineMs !== undefined)
+  if (hasDeadline) leftOut.add('deadlineMs')
+  return {
+    ...rest,
+    ...(submit === undefined
+      ? {}
+      : { submit: items.map(({ poison: _, deadlineMs: __, ...item }) => item) }),
+    ...(submitMany === undefined ? {} : { submitMany: { ...submitMany, deadlineMs: undefined } }),
+  }
 }

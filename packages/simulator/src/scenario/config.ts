@@ -19,6 +19,8 @@ export const BROKER_ONLY_KEYS: readonly string[] = [
   'ringBytes',
   'ringBytesMax',
   'maxConsumers',
+  'maxConsumersPerUid',
+  'dataDir',
   'allowUids',
   'allowGids',
   'logLevel',

@@ -93,25 +93,17 @@ function checkNames({ consumers, events }: ScenarioData): void {
 
 const NOT_YET = {
   maxWaitMs: 'the core has no due times yet (S16)',
-  deadlineMs: 'the core has no deadlines yet (S35)',
   durable: 'the simulator has no disk tier yet',
 } as const
 
 /** What the format holds and the core cannot do yet. */
-function checkReach({ consumers, events }: ScenarioData): void {
+function checkReach({ events }: ScenarioData): void {
   const refuseSettings = (field: string, settings: Readonly<Record<string, unknown>>) => {
     for (const [key, why] of Object.entries(NOT_YET)) {
       const value = settings[key]
       if (value !== undefined && value !== 0 && value !== false) refuse(`${field}.${key}`, why)
     }
   }
-  const refuseOom = (field: string, { script }: ConsumerData) => {
-    script.forEach((entry, i) => {
-      if (entry.do !== 'oom') return
-      refuse(`${field}.script[${i}].do`, 'the core has no out-of-memory rule yet (S28)')
-    })
-  }
-  for (const [i, one] of consumers.entries()) refuseOom(`consumers[${i}]`, one)
   for (const [i, event] of events.entries()) {
     const field = `events[${i}]`
     refuseSettings(field, event)
@@ -119,7 +111,5 @@ function checkReach({ consumers, events }: ScenarioData): void {
       refuseSettings(`${field}.submit[${k}]`, item)
     }
     if (event.submitMany !== undefined) refuseSettings(`${field}.submitMany`, event.submitMany)
-    if (event.register !== undefined) refuseOom(`${field}.register`, event.register)
-    if (event.cancel !== undefined) refuse(`${field}.cancel`, 'the core cannot cancel yet (S35)')
   }
 }

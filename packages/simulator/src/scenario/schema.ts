@@ -94,6 +94,9 @@ const ACTIONS = {
   restart: z.strictObject({}),
   register: consumer,
   cancel: z.array(name).min(1),
+  /** Jobs: their waiting items are not ready until they are resumed. */
+  pause: name,
+  resume: name,
   createJob: z.strictObject({ name, weight: positive.optional() }),
 }
 
