@@ -102,13 +102,16 @@ it('S20a: a nacked item comes back behind the others of its job', () => {
 })
 
 it('S20a: the age of the oldest item looks at every job', () => {
-  const bench = withJobs([1, 1], { releaseThreshold: 1e9, gateMaxHoldMs: 0 })
-  bench.register(1)
-  bench.submit([8, 8], 1)
+  const bench = withJobs([1, 1], { channelDepth: 1 })
+  bench.submit(items('a', [8, 8]), 1)
   bench.advance(5)
-  bench.submit([8], 2)
-  bench.do({ type: 'deleteJob', job: 1 })
+  bench.submit(items('b', [8]), 2)
+  bench.register(1, { batchSize: 1 })
   bench.advance(3)
+  // It is job 2's turn now, and job 1 has the oldest.
+  expect(bench.sent.map((sent) => sent.ids)).toEqual([['a0']])
+  expect(bench.core.counts().oldestItemAgeNs).toBe(8e6)
+  bench.do({ type: 'deleteJob', job: 1 })
   expect(bench.core.counts().oldestItemAgeNs).toBe(3e6)
 })
 
