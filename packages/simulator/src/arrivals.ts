@@ -12,6 +12,7 @@ import type { ErrorCode } from '@fabric/protocol'
 import { type Agenda, type Entry, LISTED } from './agenda.js'
 import { ItemStream } from './item-stream.js'
 import type { EventData, ItemData } from './scenario/schema.js'
+import type { Shelf } from './shelf.js'
 import type { Shell } from './shell.js'
 import type { StreamData } from './sources.js'
 import { blockOf } from './submission.js'
@@ -28,6 +29,7 @@ const DEFAULT_JOB = 0
 interface Stream {
   readonly items: ItemStream
   readonly job: number
+  readonly durable: boolean | undefined
   readonly thenFlush: boolean
   readonly entry: Entry
 }
@@ -48,12 +50,15 @@ export class Arrivals {
 
   // --- lists
 
-  /** One submission for each run of items of one job. */
+  /** One submission for each run of items of one job and one way to be kept. */
   submit(items: readonly ItemData[]): void {
     for (let from = 0; from < items.length; ) {
       const job = this.#jobNumber(items[from].job)
+      const { durable } = items[from]
+      const isSame = (item: ItemData) =>
+        this.#jobNumber(item.job) === job && item.durable === durable
       let to = from + 1
-      while (to < items.length && this.#jobNumber(items[to].job) === job) to++
+      while (to < items.length && isSame(items[to])) to++
       this.#submitList(items.slice(from, to), job)
       from = to
     }
@@ -64,14 +69,14 @@ export class Arrivals {
       if (poison === true) this.shell.poison.add(`${job}/${id}`)
     }
     const block = blockOf(items, job)
-    const codes = this.#offer(block)
+    const codes = this.#offer(block, items[0].durable)
     this.#note(block, codes, codes.length, (i) => items[i].id)
   }
 
   // --- streams
 
   planStream(index: number, event: EventData, { source, firstNumber }: StreamData): void {
-    const { job, onFull, thenFlush, deadlineMs } = { ...event, ...event.submitMany }
+    const { job, onFull, thenFlush, deadlineMs, durable } = { ...event, ...event.submitMany }
     const number = this.#jobNumber(job)
     const waits = onFull !== 'refuse'
     const items = new ItemStream(source, firstNumber, number, waits, deadlineMs)
@@ -82,7 +87,7 @@ export class Arrivals {
       act: () => this.#pull(stream),
       cancelled: false,
     }
-    const stream: Stream = { items, job: number, thenFlush: thenFlush === true, entry }
+    const stream: Stream = { items, job: number, durable, thenFlush: thenFlush === true, entry }
     if (entry.atNs < Number.POSITIVE_INFINITY) this.agenda.add(entry)
   }
 
@@ -104,7 +109,7 @@ export class Arrivals {
     for (;;) {
       const block = items.next(this.shell.nowNs)
       if (block === null) break
-      const codes = this.#offer(block)
+      const codes = this.#offer(block, stream.durable)
       const full = items.waits ? codes.indexOf(SUBMIT_QUEUE_FULL) : -1
       const answered = full < 0 ? block.count : full
       this.#note(block, codes, answered, (i) => items.nameOf(i))
@@ -119,12 +124,25 @@ export class Arrivals {
     } else if (stream.thenFlush) this.#flushJob(stream.job)
   }
 
-  #offer(block: SubmitBlock): Uint8Array {
+  /** A code for each item: in disk mode the store has the last word, unless they need not be kept. */
+  #offer(block: SubmitBlock, durable: boolean | undefined): Uint8Array {
     this.#ensureJob(block.job)
+    const { shelf } = this.shell
+    if (shelf !== null && durable !== false) return this.#store(shelf, block)
     for (const effect of this.shell.step({ type: 'submit', block })) {
       if (effect.type === 'submitted') return effect.codes
     }
     throw new Error('the core did not answer a submission')
+  }
+
+  #store(shelf: Shelf, block: SubmitBlock): Uint8Array {
+    for (const effect of this.shell.step({ type: 'admit', block })) {
+      if (effect.type !== 'admitted') continue
+      const items = shelf.store(block, effect, this.shell.nowNs)
+      this.shell.step({ type: 'stored', items })
+      return items.codes
+    }
+    throw new Error('the core did not answer a durable submission')
   }
 
   /** Counts what was accepted and says what was not, for the first `count` items of a block. */
@@ -149,12 +167,15 @@ export class Arrivals {
 
   // --- jobs
 
-  createJob(name: string, weight: number | undefined): void {
+  createJob(name: string, weight = 1): void {
     const job = this.#jobNumber(name)
-    const { jobs } = this.shell.life
-    if (jobs.has(job)) return
-    jobs.add(job)
-    this.shell.step({ type: 'createJob', job, ...(weight === undefined ? {} : { weight }) })
+    if (!this.shell.life.jobs.has(job)) this.#makeJob(job, weight)
+  }
+
+  #makeJob(job: number, weight: number): void {
+    this.shell.life.jobs.add(job)
+    this.shell.shelf?.createJob(job, weight)
+    this.shell.step({ type: 'createJob', job, weight })
   }
 
   pause(name: string, isPaused: boolean): void {
@@ -196,6 +217,7 @@ export class Arrivals {
       for (const model of this.#models.get(job) ?? []) tally.times(model).lastInputNs = nowNs
     }
     this.shell.step({ type: 'flush', job })
+    this.shell.shelf?.flush(job)
   }
 
   #isHeld(job: number): boolean {
@@ -212,11 +234,8 @@ export class Arrivals {
     return number
   }
 
-  /** A new life of the broker knows the default job only. */
+  /** In memory mode a new life of the broker knows the default job only. */
   #ensureJob(job: number): void {
-    const { jobs } = this.shell.life
-    if (jobs.has(job)) return
-    jobs.add(job)
-    this.shell.step({ type: 'createJob', job })
+    if (!this.shell.life.jobs.has(job)) this.#makeJob(job, 1)
   }
 }

@@ -8,6 +8,7 @@ import { contractOf, type Line, type LineBody } from './lines.js'
 import { toRatio } from './report/ratios.js'
 import { Tally } from './report/tally.js'
 import type { Rules } from './scenario/config.js'
+import { Shelf } from './shelf.js'
 
 const NS_PER_US = 1000
 
@@ -45,6 +46,8 @@ export class Shell {
   readonly poison = new Set<string>()
   /** Lines, scripts or poison speak of items by name. */
   needsNames: boolean
+  /** In disk mode: what outlives the broker. */
+  readonly shelf: Shelf | null
   /** Something has left the queue since a held stream was last asked. */
   roomMade = false
   fleet: Fleet | null = null
@@ -59,6 +62,8 @@ export class Shell {
   ) {
     this.tally = new Tally(rules)
     this.life = new Life(rules, this.#lives, 0)
+    this.shelf = rules.mode === 'disk' ? new Shelf() : null
+    this.#restore()
     this.needsNames = options.onLine !== undefined
   }
 
@@ -71,13 +76,37 @@ export class Shell {
     const { waiting, leased, cleanup } = this.core.counts()
     this.tally.addCleanup(cleanup)
     this.life = new Life(this.rules, ++this.#lives, this.#batches)
-    return waiting.items + leased
+    this.#restore()
+    return waiting.items + leased - (this.shelf?.unsettled ?? 0)
   }
 
   step(event: CoreEvent): readonly Effect[] {
     const effects = this.life.step(event, this.nowNs)
     for (const effect of effects) this.#carryOut(effect)
     return effects
+  }
+
+  /** Decides at most one batch; false when there is none to be had now. */
+  dispatch(): boolean {
+    const effects = this.step({ type: 'dispatch' })
+    let goesOn = false
+    for (const effect of effects) {
+      if (effect.type === 'dispatch') goesOn = true
+      if (effect.type !== 'load') continue
+      const { job, model, paddedLength } = effect
+      const items = this.shelf!.load(effect)
+      this.step({ type: 'loaded', job, model, paddedLength, items })
+      goesOn = true
+    }
+    return goesOn
+  }
+
+  /** Disk mode goes on where the last life ended. */
+  #restore(): void {
+    if (this.shelf === null) return
+    const { lastSequence, jobs } = this.shelf.restored()
+    for (const { job } of jobs) this.life.jobs.add(job)
+    this.step({ type: 'restore', lastSequence, jobs })
   }
 
   say(line: LineBody): void {
@@ -116,6 +145,8 @@ export class Shell {
       this.fleet!.closed(consumer)
     },
     reclaim: (effect) => this.#reclaimed(effect),
+    reopened: ({ job }) => this.shelf?.reopen(job),
+    jobEnded: ({ job }) => this.shelf?.end(job),
     quarantine: ({ slot }) => {
       if (this.options.onLine !== undefined) {
         this.say({ type: 'quarantine', item: this.life.nameOf(slot) })
@@ -200,12 +231,20 @@ export class Shell {
     const { batch, consumer, items, status } = effect
     this.roomMade = true
     this.tally.settle(status, this.nowNs)
+    if (this.shelf !== null) this.#settleOnShelf(this.shelf, effect)
     if (this.options.onLine === undefined) return
     this.say({
       type: 'settle',
       batch: batch === null ? null : this.#line(batch),
       consumer: consumer === null ? null : this.#consumer(consumer).name,
       results: this.life.namesOf(items).map((name, i) => [name, status[i]] as const),
+    })
+  }
+
+  #settleOnShelf(shelf: Shelf, { items, status }: Extract<Effect, { type: 'settle' }>): void {
+    const view = this.core.items
+    items.forEach((slot, i) => {
+      if (view.durable(slot)) shelf.settle(view.job(slot), view.sequence(slot), status[i])
     })
   }
 

@@ -102,7 +102,7 @@ export class Simulation {
 
   #dispatch(): void {
     do {
-      while (this.#shell.step({ type: 'dispatch' }).some(({ type }) => type === 'dispatch'));
+      while (this.#shell.dispatch());
     } while (this.#consumers.takeAll())
   }
 

@@ -39,10 +39,6 @@ const NO_LIMIT: Readonly<Record<string, number>> = {
 
 /** Keys that the simulator looks at itself. */
 const OTHERS: Readonly<Record<string, (value: unknown) => void>> = {
-  mode: (value) => {
-    if (value === 'disk') refuse('config.mode', 'the simulator has no disk tier yet; use memory')
-    if (value !== 'memory') refuse('config.mode', `is ${JSON.stringify(value)}, expected memory`)
-  },
   maxWaitMs: (value) => {
     if (value !== 0) refuse('config.maxWaitMs', 'the core has no due times yet (S16); use 0')
   },
@@ -64,7 +60,7 @@ export function rulesOf(
 ): Rules {
   for (const [key, value] of Object.entries(given)) check(key, value)
   const published = options.asPublished === true || given.asPublished === true
-  const rules: Record<string, unknown> = { mode: 'memory', hashSeed: 1, lengthsOnly: true }
+  const rules: Record<string, unknown> = { hashSeed: 1, lengthsOnly: true }
   for (const name of Object.keys(RULES) as RuleName[]) {
     const { fallback, published: plain } = RULES[name]
     const usual = published && plain !== undefined ? plain : (NO_LIMIT[name] ?? fallback)

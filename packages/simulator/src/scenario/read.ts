@@ -43,7 +43,7 @@ export function parseScenario(
   const data = parsed.data as ScenarioData
   const rules = rulesOf(data.config, options)
   checkNames(data)
-  checkReach(data)
+  checkReach(data, rules.mode)
   const folder = options.folder ?? '.'
   return {
     rules,
@@ -93,20 +93,29 @@ function checkNames({ consumers, events }: ScenarioData): void {
 
 const NOT_YET = {
   maxWaitMs: 'the core has no due times yet (S16)',
-  durable: 'the simulator has no disk tier yet',
 } as const
 
 /** What the format holds and the core cannot do yet. */
-function checkReach({ events }: ScenarioData): void {
+function checkReach({ events }: ScenarioData, mode: Rules['mode']): void {
   const refuseSettings = (field: string, settings: Readonly<Record<string, unknown>>) => {
     for (const [key, why] of Object.entries(NOT_YET)) {
       const value = settings[key]
-      if (value !== undefined && value !== 0 && value !== false) refuse(`${field}.${key}`, why)
+      if (value !== undefined && value !== 0) refuse(`${field}.${key}`, why)
+    }
+    const { deadlineMs, durable } = settings
+    if (durable === true && mode === 'memory') {
+      refuse(`${field}.durable`, 'in memory mode nothing is durable: set config.mode to disk')
+    }
+    if (deadlineMs !== undefined && durable !== false && mode === 'disk') {
+      refuse(`${field}.deadlineMs`, 'in disk mode only an item with "durable": false can have one')
     }
   }
   for (const [i, event] of events.entries()) {
     const field = `events[${i}]`
     refuseSettings(field, event)
+    if (event.cancel !== undefined && mode === 'disk') {
+      refuse(`${field}.cancel`, 'items on disk cannot be cancelled yet')
+    }
     for (const [k, item] of (event.submit ?? []).entries()) {
       refuseSettings(`${field}.submit[${k}]`, item)
     }
