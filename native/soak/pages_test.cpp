@@ -27,7 +27,9 @@ constexpr std::int64_t kPagesNeeded = kCapacity / kHugePageBytes;
 
 TEST(RingPages, ARingKeepsItsPagesWhenThePoolIsShrunk) {
   const HugePool pool = HugePool::with(16);
-  if (HugePool::available() < kPagesNeeded) GTEST_SUCCEED() << "this host has no pages to reserve";
+  if (HugePool::available() < kPagesNeeded) {
+    GTEST_SKIP() << "this host has no huge pages, nor the right to reserve some";
+  }
   const RingMemory memory = RingMemory::create(kCapacity, HugePages::Try, 0);
   pool.resize(0);
   EXPECT_TRUE(touches_all(memory)) << memory.reason();
@@ -36,18 +38,23 @@ TEST(RingPages, ARingKeepsItsPagesWhenThePoolIsShrunk) {
 }
 
 TEST(RingPages, APoolThatIsTooSmallIsAnErrorOrAFallbackAndNoSignal) {
+  int tried = 0;
   for (const std::int64_t pages : {0, 1, 3}) {
     const HugePool pool = HugePool::of(pages);
     if (HugePool::available() >= kPagesNeeded) continue;  // others hold more: not ours to shrink
+    tried++;
     EXPECT_THROW((void)RingMemory::create(kCapacity, HugePages::Require, 0), RingFailure) << pages;
     const RingMemory memory = RingMemory::create(kCapacity, HugePages::Try, 0);
     EXPECT_TRUE(touches_all(memory)) << memory.reason();
   }
+  if (tried == 0) GTEST_SKIP() << "no right to shrink the pool of huge pages";
 }
 
 TEST(RingPages, HugePagesAreAskedForBySize) {
   const HugePool pool = HugePool::with(16);
-  if (HugePool::available() < kPagesNeeded) GTEST_SUCCEED() << "this host has no pages to reserve";
+  if (HugePool::available() < kPagesNeeded) {
+    GTEST_SKIP() << "this host has no huge pages, nor the right to reserve some";
+  }
   const RingMemory memory = RingMemory::create(kCapacity, HugePages::Try, 0);
   struct statfs info {};
   ASSERT_EQ(fstatfs(memory.descriptors()[0], &info), 0);
@@ -67,7 +74,8 @@ TEST(RingPages, TheSizeOfDevShmDoesNotMatter) {
       const RingMemory memory = RingMemory::create(kCapacity, kind, 0);
       return touches_all(memory) ? Outcome::Sound : Outcome::Wrong;
     });
-    EXPECT_TRUE(outcome == Outcome::Sound || is_not_possible_here(outcome, "a mount namespace"));
+    if (outcome == Outcome::NotPossible) GTEST_SKIP() << "no right to a mount namespace";
+    EXPECT_EQ(outcome, Outcome::Sound);
   }
 }
 
@@ -79,9 +87,10 @@ TEST(RingPages, AHoleInTheConsumersPageIsNoSignalInTheBroker) {
     return fallocate(rctl, hole, 0, static_cast<off_t>(kControlBytes)) == 0 ? Outcome::Sound
                                                                             : Outcome::NotPossible;
   });
-  EXPECT_TRUE(outcome == Outcome::Sound || is_not_possible_here(outcome, "a hole"));
+  if (outcome == Outcome::NotPossible) GTEST_SKIP() << "this kernel makes no holes in such memory";
+  EXPECT_EQ(outcome, Outcome::Sound);
   // The page reads as zeros now: a read position that went back, so a lie and nothing worse.
-  EXPECT_EQ(ring.stat().poisoned, outcome == Outcome::Sound);
+  EXPECT_TRUE(ring.stat().poisoned);
 }
 
 TEST(RingPages, TheConsumerCannotCutOrPunchTheBrokersMemory) {

@@ -47,9 +47,5 @@ inline bool touches_all(const RingMemory& memory) {
 }
 
 // A kernel or a container that does not allow the set-up is no failure of the ring; it is said.
-inline bool is_not_possible_here(Outcome outcome, const char* what) {
-  if (outcome == Outcome::NotPossible) std::printf("not possible here: %s\n", what);
-  return outcome == Outcome::NotPossible;
-}
 
 }  // namespace fabric::soak

@@ -123,7 +123,7 @@ TEST(Memory, GetsHugePagesWhereThePoolHasThemAndGivesThemBack) {
   const PoolOf pool_of(std::max<std::int64_t>(64, pool("nr_hugepages")));
   if (available() < static_cast<std::int64_t>(kPagesNeeded)) {
     EXPECT_EQ(failure(kCapacity, HugePages::Require), ErrorCode::HugePagesUnavailable);
-    return;
+    GTEST_SKIP() << "this host has no huge pages, nor the right to reserve some";
   }
   {
     const RingMemory memory = RingMemory::create(kCapacity, HugePages::Require, 0);
@@ -142,7 +142,9 @@ TEST(Memory, GetsHugePagesWhereThePoolHasThemAndGivesThemBack) {
 
 TEST(Memory, KeepsNoPageWhenThePoolIsTooSmall) {
   const PoolOf pool_of(2);
-  if (available() >= static_cast<std::int64_t>(kPagesNeeded)) return;  // not ours to shrink
+  if (available() >= static_cast<std::int64_t>(kPagesNeeded)) {
+    GTEST_SKIP() << "no right to shrink the pool of huge pages";
+  }
   EXPECT_EQ(failure(kCapacity, HugePages::Require), ErrorCode::HugePagesUnavailable);
   EXPECT_EQ(own_ring_files(), 0);
   const RingMemory memory = RingMemory::create(kCapacity, HugePages::Try, 0);
@@ -155,7 +157,9 @@ TEST(Memory, KeepsNoPageWhenThePoolIsTooSmall) {
 
 TEST(Memory, FallsBackWhenThePoolIsEmpty) {
   const PoolOf pool_of(0);
-  if (pool("nr_hugepages") != 0) return;  // not ours to shrink, or others hold pages
+  if (pool("nr_hugepages") != 0) {
+    GTEST_SKIP() << "no right to empty the pool of huge pages, or others hold some";
+  }
   const RingMemory memory = RingMemory::create(kCapacity, HugePages::Try, 0);
   EXPECT_NE(memory.pages(), Pages::Huge);
   EXPECT_NE(memory.reason().find("no 2 MiB pages free (pool: 0)"), std::string::npos)
@@ -190,7 +194,7 @@ TEST(Memory, RefusesMoreThanTheHostHas) {
   while (info >> word) {
     if (word == "MemAvailable:") info >> available_kb;
   }
-  if (available_kb >= 16LL << 20) return;  // the largest ring fits here
+  if (available_kb >= 16LL << 20) GTEST_SKIP() << "the largest ring fits here";
   EXPECT_EQ(failure(kCapacityMaxBytes, HugePages::Off), ErrorCode::MemoryUnavailable);
 }
 

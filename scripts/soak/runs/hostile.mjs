@@ -7,7 +7,7 @@ import { root, sanitizedAddon } from '../lib/programs.mjs'
 const SCRIPT = join(import.meta.dirname, '../hostile/consumer.py')
 const FLAGS = ['--ring-bytes', 4 << 20, '--lease-timeout-ms', 2000, '--lease-max-ms', 4000]
 // Items are taken again and again by one who will not settle them: that is not their fault.
-const PATIENT = ['--max-deliveries', 65535, '--max-consumers', 256, '--log-level', 'info']
+const PATIENT = ['--max-deliveries', 65535, '--log-level', 'info']
 
 /** New work all the time, so that there is always some to take hostage. */
 async function feed(broker, going) {
@@ -18,6 +18,25 @@ async function feed(broker, going) {
     await eventually(async () => !going() || (await broker.state()).items.waiting < 512, 5_000)
   }
   return submitted
+}
+
+/** How long a newcomer may knock, as any consumer does until it is let in. */
+const KNOCKING_MS = 30_000
+
+/** Consumers that come while a crowd stands at the door: each is let in. */
+async function comeAndGo(socket, newcomers, going) {
+  while (going()) {
+    const until = Date.now() + KNOCKING_MS
+    let welcome = false
+    while (!welcome && going() && Date.now() < until) {
+      const consumer = honestConsumer(socket, 'newcomer')
+      await eventually(() => consumer.output.includes('connected') || !consumer.alive, KNOCKING_MS)
+      welcome = consumer.output.includes('connected')
+      await consumer.kill()
+    }
+    if (welcome) newcomers.came++
+    else if (going()) newcomers.failed++
+  }
 }
 
 /** As it is built now: a consumer of another version gets no ring to attack. */
@@ -44,7 +63,10 @@ export async function hostile(tally, { minutes = 1, seeds = 1 }) {
     attacked = false
     return code
   })
+  const newcomers = { came: 0, failed: 0 }
+  const coming = comeAndGo(socket, newcomers, () => attacked)
   const submitted = await feed(broker, () => attacked)
+  await coming
   const ran = (await ended) === 0
   const did = ran ? JSON.parse(attacker.output) : {}
   tally.count(
@@ -52,7 +74,15 @@ export async function hostile(tally, { minutes = 1, seeds = 1 }) {
     `the attack ran to its end: ${attacker.output.trim()} ${attacker.lines.slice(-5).join(' ')}`,
   )
   tally.count(did.registered > 0 && did['cut off by the broker'] > 0, 'it had rings and lost them')
+  for (const how of ['taken', 'left in the channel'])
+    tally.count(did[`holders cut off, ${how}`] > 0, `batches ${how} for ever were reclaimed`)
+  tally.count(!attacker.output.includes('FOR EVER'), 'nobody held a batch longer than that')
+  tally.count(did['strangers sent away'] > 500, 'a crowd that said nothing was sent away')
   tally.count(!attacker.output.includes('CHANGED'), 'no memory of the broker could be changed')
+  tally.count(
+    newcomers.came > 0 && newcomers.failed === 0,
+    `other consumers could come all the time: ${JSON.stringify(newcomers)}`,
+  )
   tally.count(broker.alive && honest.alive, 'broker and honest consumer are up')
   tally.count(sanitizerLines(broker).length === 0, `memory stayed safe ${sanitizerLines(broker)}`)
   if (broker.alive) await judge(tally, broker, submitted, descriptors)
