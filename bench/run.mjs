@@ -9,6 +9,7 @@ const COMPARISONS = {
   ring: () => import('./ring/compare.mjs'),
   'ring-kernels': () => import('./ring/compare-kernels.mjs'),
   assembly: () => import('./assembly/compare.mjs'),
+  store: () => import('./store/compare.mjs'),
 }
 
 const { values: options, positionals } = parseArgs({

@@ -8,6 +8,7 @@ import { kill } from './runs/kill.mjs'
 import { records } from './runs/records.mjs'
 import { restart } from './runs/restart.mjs'
 import { sanitizers } from './runs/sanitizers.mjs'
+import { storeKill, storeModel } from './runs/store.mjs'
 import { stress } from './runs/stress.mjs'
 
 const RUNS = {
@@ -18,6 +19,8 @@ const RUNS = {
   'ring-sanitizers': sanitizers,
   'ring-fuzz': fuzz,
   'ring-records': records,
+  'store-model': storeModel,
+  'store-kill': storeKill,
 }
 
 const option = { type: 'string' }
