@@ -260,7 +260,15 @@ export class Shadow {
     )
     if (!tooMuch || batch.items.length === 1 || consumer.draining) return
     consumer.reducedLeft = 100
-    consumer.tokens = Math.min(consumer.tokens, Math.floor(batch.tokens / 2))
+    // Under the actual rule half of the tokens may not hold the longest item: it must.
+    const rounding = Math.max(consumer.contract.roundTo, this.config.roundTo)
+    const longest = Math.max(
+      ...batch.items
+        .filter((_, at) => event.outcome[event.index.indexOf(at)] === RESULT_OUT_OF_MEMORY)
+        .map((item) => item.length),
+    )
+    const least = Math.min(Math.ceil(longest / rounding) * rounding, batch.tokens)
+    consumer.tokens = Math.min(consumer.tokens, Math.max(Math.floor(batch.tokens / 2), least))
   }
 
   /** S27: all that the consumer had taken, and the head of its channel, is under suspicion. */
