@@ -59,7 +59,7 @@ function judge(state: State, job: Job, cut: Cut): number {
     const known = job.ids.lookup(idHash.high, idHash.low, digestOf(state.config.hashSeed, cut))
     if (known !== ID_UNKNOWN) return known === ID_SAME_BODY ? SUBMIT_DUPLICATE : SUBMIT_CONFLICT
   }
-  if (job.onHold) return SUBMIT_RESULTS_UNREAD
+  if (job.resultsUnread) return SUBMIT_RESULTS_UNREAD
   return hasRoom(state, cut.length) ? SUBMIT_ACCEPTED : SUBMIT_QUEUE_FULL
 }
 
