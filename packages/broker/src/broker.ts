@@ -25,7 +25,7 @@ import { defaultSocketPath } from './server/socket-path.js'
 import { UnixListener } from './server/unix-listener.js'
 import { type BrokerState, makeState } from './state.js'
 import { Stats } from './stats.js'
-import { openStore } from './storage/open.js'
+import { openStore, type StoreOptions } from './storage/open.js'
 import type { Store } from './storage/store.js'
 import { Story } from './story.js'
 import { VERSION } from './version.js'
@@ -37,7 +37,7 @@ export interface BrokerOptions extends ConfigSources {
   /** How long a connection may take to introduce itself. */
   readonly helloDeadlineMs?: number
   /** Another store than the one in dataDir, in disk mode. */
-  readonly openStore?: (dataDir: string, options: { maxKeptResultBytes: number }) => Promise<Store>
+  readonly openStore?: (dataDir: string, options: StoreOptions) => Promise<Store>
 }
 
 export interface RunningBroker {
@@ -66,9 +66,10 @@ export async function startBroker(options: BrokerOptions = {}): Promise<RunningB
   checkUsersCanBeTold(config)
   const socketPath = config.socket ?? defaultSocketPath()
   if (!config.debuggable) hardenProcess()
-  const { dataDir, maxKeptResultBytes } = config
+  const { dataDir, maxKeptResultBytes, sync, syncIntervalMs, diskReserveBytes } = config
+  const settings = { maxKeptResultBytes, sync, syncIntervalMs, diskReserveBytes }
   const open = options.openStore ?? openStore
-  const store = dataDir === null ? null : await open(dataDir, { maxKeptResultBytes })
+  const store = dataDir === null ? null : await open(dataDir, settings)
   try {
     const broker = new Broker(config, log, options.helloDeadlineMs, store)
     await broker.recover()

@@ -77,6 +77,27 @@ export const OPTIONS = {
   ),
   ...RULE_OPTIONS,
   mode: { ...RULE_OPTIONS.mode, fallbackText: 'disk when dataDir is set, else memory' },
+  sync: choice(['always', 'relaxed'], {
+    group: STORAGE,
+    about:
+      'Disk mode: whether an accepted item is synced before the producer is told, or within syncIntervalMs after.',
+    fallback: 'always',
+  }),
+  syncIntervalMs: integer({
+    group: STORAGE,
+    about:
+      'With relaxed sync: what was accepted within so long is lost when the broker is killed or the power fails.',
+    min: 1,
+    max: 60_000,
+    fallback: 100,
+  }),
+  diskReserveBytes: integer({
+    group: STORAGE,
+    about:
+      'Nothing new is accepted with less room on the disk of dataDir, so that what is there can be finished.',
+    min: 0,
+    fallback: 64 * MiB,
+  }),
   maxQueuedItems: {
     ...RULE_OPTIONS.maxQueuedItems,
     fallbackText: `${RULE_OPTIONS.maxQueuedItems.fallback}; in disk mode ${DISK_MAX_QUEUED_ITEMS}`,
