@@ -10,6 +10,7 @@ import type { Logger } from 'pino'
 import { Connection, type ConnectionHost } from './channels/connection.js'
 import { RingBudget } from './channels/ring-budget.js'
 import { type Clock, monotonicClock, NS_PER_MS } from './clock.js'
+import { Commands } from './commands.js'
 import { type ConfigSources, loadConfig, unknownVariables } from './config/load.js'
 import type { BrokerConfig } from './config/options.js'
 import { diskResultHome } from './durable/durability.js'
@@ -105,6 +106,7 @@ class Broker implements RunningBroker {
   readonly #stats = new Stats()
   readonly #jobs: JobTable
   readonly #engine: Engine
+  readonly #commands: Commands
   readonly #rings: RingBudget
   readonly #story: Story
   readonly #connections = new Set<Connection>()
@@ -134,8 +136,9 @@ class Broker implements RunningBroker {
     const results =
       store === null ? new ResultStore(config.maxKeptResultBytes) : diskResultHome(store)
     this.#jobs = new JobTable(results, config.maxJobs, store?.recovery.lastJob)
+    const core = new Core(this.#coreConfig())
     this.#engine = new Engine({
-      core: new Core(this.#coreConfig()),
+      core,
       clock: this.#clock,
       jobs: this.#jobs,
       stats: this.#stats,
@@ -145,6 +148,19 @@ class Broker implements RunningBroker {
       store,
       onBug: (error) => this.#die(error),
     })
+    const engine = this.#engine
+    this.#commands = new Commands(
+      {
+        items: core.items,
+        quarantined: core.quarantined,
+        find: (...args) => core.find(...args),
+        explain: (slot) => core.explain(slot),
+        command: (event) => engine.command(event),
+        replayed: (job) => engine.replayed(job),
+        now: () => engine.now(),
+      },
+      this.#jobs,
+    )
     this.#host = this.#makeHost()
   }
 
@@ -349,8 +365,14 @@ class Broker implements RunningBroker {
         createJob: (id, model, weight) => this.#createJob(id, model, weight),
         flushJob: (job) => this.#flushJob(job),
         deleteJob: (job) => this.#deleteJob(job),
+        cancelJob: (job) => this.#cancelJob(job),
+        setPaused: (job, paused) => this.#setPaused(job, paused),
         jobInfo: (job) => job.info(this.#leasedByJob().get(job.number) ?? 0),
         jobInfos: () => this.#jobInfos(),
+      },
+      items: {
+        commands: this.#commands,
+        drainConsumer: (name) => this.#drainConsumer(name),
       },
       results: {
         jobs: this.#jobs,
@@ -379,6 +401,8 @@ class Broker implements RunningBroker {
     this.#refuseWhileDraining()
     // A long body is taken in turns; its job may be deleted in between.
     if (job.deleted) throw new FabricError('FABRIC_NOT_FOUND', `job ${job.id} was deleted`)
+    if (job.cancelled)
+      throw new FabricError('FABRIC_JOB_CANCELLED', `job ${job.id} was cancelled`, { field: 'job' })
     return this.#engine.submit(job, block, durable)
   }
 
@@ -399,6 +423,35 @@ class Broker implements RunningBroker {
   async #flushJob(job: Job): Promise<void> {
     this.#engine.flush(job)
     await this.#engine.disk?.updateJob(job)
+  }
+
+  /**
+   * Its results say what was cancelled. What waits on disk has no result to come: there the job goes
+   * as a whole, and so it does where nothing is left to end.
+   */
+  async #cancelJob(job: Job): Promise<boolean> {
+    if (this.store !== null) return false
+    // The default job stays open: it is nobody's alone.
+    if (job.id !== DEFAULT_JOB) job.cancelled = true
+    await this.#commands.cancelAll(job)
+    if (job.cancelled && !job.deleted) await this.#flushJob(job)
+    return true
+  }
+
+  async #setPaused(job: Job, paused: boolean): Promise<void> {
+    this.#commands.setPaused(job, paused)
+    await this.#engine.disk?.updateJob(job)
+  }
+
+  #drainConsumer(name: string): void {
+    for (const consumer of this.#engine.consumers.values()) {
+      if (consumer.name !== name) continue
+      this.#engine.drainFor(consumer)
+      return
+    }
+    throw new FabricError('FABRIC_NOT_FOUND', `no consumer ${JSON.stringify(name)} is connected`, {
+      field: 'name',
+    })
   }
 
   /** The default job is never missing: deleted, it begins anew. */

@@ -7,7 +7,10 @@ import type {
   DeathCause,
   DispatchEffect,
   Effect,
+  FoundItems,
+  ItemFacts,
   ItemView,
+  QuarantinedItem,
   SubmitBlock,
 } from '@fabric/core'
 import { FabricError, type ResultsMessage } from '@fabric/protocol'
@@ -27,6 +30,9 @@ import type { Story } from './story.js'
 /** What the engine uses of the core. */
 export interface CoreFace {
   readonly items: ItemView
+  readonly quarantined: ReadonlyMap<number, QuarantinedItem>
+  find(job: number, ids: readonly Uint8Array[] | null, from?: number, rows?: number): FoundItems
+  explain(slot: number): ItemFacts
   step(event: CoreEvent, now: number): readonly Effect[]
   nextTimerAt(): number
   counts(): CoreCounts
@@ -61,6 +67,8 @@ const TIMER_MS_MAX = 2 ** 31 - 1
 
 export class Engine {
   readonly consumers = new Map<number, Consumer>()
+  /** Drained by an operator, and not yet gone. */
+  readonly #drained = new Set<number>()
   readonly #parts: EngineParts
   readonly #assembler: Assembler
   readonly #settlement: Settlement
@@ -77,6 +85,8 @@ export class Engine {
   #admitted: Extract<Effect, { type: 'admitted' }> | null = null
   /** The disk has more to do than it may: no batch goes out. */
   #held = false
+  /** Filled while a command's step runs. */
+  #commandEffects: Effect[] | null = null
   #registered: Extract<Effect, { type: 'registered' | 'registerRefused' }> | null = null
   /** Told after every step while the broker drains. */
   onStep: (() => void) | null = null
@@ -101,6 +111,26 @@ export class Engine {
 
   now(): number {
     return this.#parts.clock.now()
+  }
+
+  /** A command's step and whatever it made possible. Answers the effects of the step itself. */
+  command(event: CoreEvent): readonly Effect[] {
+    this.#commandEffects = []
+    this.#step(event)
+    const effects = this.#commandEffects
+    this.#commandEffects = null
+    this.#pump()
+    return effects
+  }
+
+  /** A quarantined item of the job was accepted anew. */
+  replayed(number: number): void {
+    const job = this.#parts.jobs.byNumber(number)
+    job.accepted += 1
+    job.endedNs = null
+    if (job.state !== 'ended') return
+    job.state = 'flushed'
+    this.disk?.reopen(job)
   }
 
   createJob(job: Job): void {
@@ -191,6 +221,25 @@ export class Engine {
     this.#forward({ type: 'drain', consumer })
   }
 
+  /** An operator's wish: the consumer finishes what it has taken, is told so and leaves. */
+  drainFor(consumer: Consumer): void {
+    this.#drained.add(consumer.number)
+    consumer.connection.sendDrain()
+    this.drain(consumer.number)
+    this.#sayDrained(consumer.number)
+  }
+
+  #sayDrained(number: number): void {
+    if (!this.#drained.has(number)) return
+    const counts = this.counts().consumers.find(({ id }) => id === number)
+    if (counts !== undefined && counts.inFlight > 0) return
+    this.#drained.delete(number)
+    const { connection } = this.consumers.get(number)!
+    connection.endsCleanly = true
+    const error = new FabricError('FABRIC_CONSUMER_DRAINED', 'an operator drained this consumer')
+    setImmediate(() => connection.fail(error))
+  }
+
   room(consumer: number, hasRoom: boolean): void {
     this.#forward({ type: 'room', consumer, hasRoom })
   }
@@ -207,6 +256,7 @@ export class Engine {
     if (!this.consumers.has(consumer)) return
     this.#step({ type: 'disconnect', consumer, cause })
     this.consumers.delete(consumer)
+    this.#drained.delete(consumer)
     this.#pump()
   }
 
@@ -317,6 +367,7 @@ export class Engine {
   #apply(effects: readonly Effect[]): void {
     const { story, jobs } = this.#parts
     for (const effect of effects) {
+      this.#commandEffects?.push(effect)
       switch (effect.type) {
         case 'submitted':
           this.#submitted = effect
@@ -336,6 +387,9 @@ export class Engine {
           break
         case 'settle':
           this.#settlement.apply(effect, effect.batch === null ? null : this.#message)
+          break
+        case 'batchDone':
+          this.#sayDrained(effect.consumer)
           break
         case 'close':
           this.#closeConsumer(effect.consumer, effect.cause)

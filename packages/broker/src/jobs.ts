@@ -11,7 +11,7 @@ const JOB_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
 export class Job {
   createdAt = new Date()
-  state: JobInfo['state'] = 'open'
+  state: Exclude<JobInfo['state'], 'cancelled'> = 'open'
   accepted = 0
   /** Batches that held an item of it. */
   batches = 0
@@ -27,6 +27,9 @@ export class Job {
     quarantined: 0,
   }
   deleted = false
+  paused = false
+  /** Its items were cancelled: it takes no new ones. */
+  cancelled = false
   /** Grows with each result, end and deletion. */
   changes = 0
   #waiters: (() => void)[] = []
@@ -78,7 +81,7 @@ export class Job {
     const { number, id, model, weight, state } = this
     const endedAtMs = state === 'ended' ? Date.now() : null
     const createdAtMs = this.createdAt.getTime()
-    return { number, id, model, weight, createdAtMs, state, paused: false, endedAtMs }
+    return { number, id, model, weight, createdAtMs, state, paused: this.paused, endedAtMs }
   }
 
   /** @param leased items that consumers hold, which the core knows. */
@@ -88,7 +91,8 @@ export class Job {
       model: this.model,
       weight: this.weight,
       createdAt: this.createdAt.toISOString(),
-      state: this.state,
+      state: this.cancelled && this.state === 'ended' ? 'cancelled' : this.state,
+      paused: this.paused,
       accepted: this.accepted,
       settled: { ...this.settled },
       waiting: this.accepted - this.settledItems - leased,

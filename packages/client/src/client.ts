@@ -1,6 +1,6 @@
 // The producer's end of a broker's HTTP interface.
 import { randomUUID } from 'node:crypto'
-import type { JobInfo } from '@fabric/protocol'
+import type { ItemInfo, JobInfo, QuarantineEntry } from '@fabric/protocol'
 import { DEFAULT_RETRY, type RetryPolicy, retrying } from './http/retry.js'
 import { notABroker, Transport } from './http/transport.js'
 import { Job } from './job.js'
@@ -19,6 +19,16 @@ export interface CreateJobOptions {
   /** 1 to 1000, default 1: its share of the GPUs while other jobs of its model wait, too. */
   readonly weight?: number | undefined
 }
+
+/** Ids, of one job or of any; a whole job; or everything. */
+export interface QuarantineChoice {
+  readonly job?: string | undefined
+  readonly ids?: readonly string[] | undefined
+  readonly all?: boolean | undefined
+}
+
+const ofJob = (job: string | undefined) =>
+  job === undefined ? '' : `?job=${encodeURIComponent(job)}`
 
 export const DEFAULT_BROKER = 'http://127.0.0.1:7410'
 
@@ -63,6 +73,46 @@ export class FabricClient {
     const jobs = Array.isArray(body) ? body : body.jobs
     if (!Array.isArray(jobs)) throw notABroker(this.broker, 'it lists no jobs')
     return jobs
+  }
+
+  /** An item that has not ended, and why it waits. @throws FabricError FABRIC_NOT_FOUND */
+  item(id: string, { job }: { job?: string | undefined } = {}): Promise<ItemInfo> {
+    return this.#transport.json(`/v1/items/${encodeURIComponent(id)}${ofJob(job)}`)
+  }
+
+  /** Cancels items of a job that have not ended; answers their ids. */
+  async cancelItems(
+    ids: readonly string[],
+    { job }: { job?: string | undefined } = {},
+  ): Promise<readonly string[]> {
+    const body = { ...(job === undefined ? {} : { job }), ids }
+    const { cancelled } = await this.#send<{ cancelled: string[] }>(
+      'POST',
+      '/v1/items/cancel',
+      body,
+    )
+    return cancelled
+  }
+
+  /** Items that killed their consumers, oldest first (S27). */
+  async quarantine(): Promise<readonly QuarantineEntry[]> {
+    const { items } = await this.#transport.json<{ items: QuarantineEntry[] }>('/v1/quarantine')
+    return items
+  }
+
+  /** Submits quarantined items anew; answers how many. */
+  async replayQuarantined(chosen: QuarantineChoice): Promise<number> {
+    return (await this.#send<{ replayed: number }>('POST', '/v1/quarantine', chosen)).replayed
+  }
+
+  /** Forgets quarantined items; answers how many. */
+  async deleteQuarantined(chosen: QuarantineChoice): Promise<number> {
+    return (await this.#send<{ deleted: number }>('DELETE', '/v1/quarantine', chosen)).deleted
+  }
+
+  #send<T>(method: 'POST' | 'DELETE', path: string, body: unknown): Promise<T> {
+    const contentType = 'application/json'
+    return this.#transport.json(path, { method, contentType, body: JSON.stringify(body) })
   }
 
   /** All counts of the broker (GET /v1/state). */

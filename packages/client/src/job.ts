@@ -59,7 +59,21 @@ export class Job {
     await retrying(this.#policy, request, signal)
   }
 
-  /** Forgets the job with its results. @throws FabricError FABRIC_JOB_ACTIVE until it has ended. */
+  /** Holds its waiting items back until it is resumed. */
+  async pause(): Promise<void> {
+    await this.#transport.json(this.#path('/pause'), { method: 'POST' })
+  }
+
+  async resume(): Promise<void> {
+    await this.#transport.json(this.#path('/resume'), { method: 'POST' })
+  }
+
+  /** Cancels what has not ended; a broker with a disk forgets the job with it. */
+  async cancel(): Promise<void> {
+    await this.delete()
+  }
+
+  /** Forgets a job that has ended, with its results; one that has not is cancelled. */
   async delete(): Promise<void> {
     await this.#transport.json(this.#path(), { method: 'DELETE' })
   }

@@ -11,6 +11,8 @@ export interface ItemInput {
   readonly payload?: string
   readonly length?: number
   readonly job?: string
+  /** Time to be done in, from acceptance; then it expires (S35). */
+  readonly deadlineMs?: number
   /** Default: the request's, which is true in disk mode. False: in memory, lost with the broker. */
   readonly durable?: boolean
 }
@@ -39,7 +41,9 @@ export interface JobInfo {
   /** Its share where jobs meet in a shape: a job of weight 3 gets 3 tokens to another's 1 (S20a). */
   readonly weight: number
   readonly createdAt: string
-  readonly state: 'open' | 'flushed' | 'ended'
+  /** `cancelled`: ended by DELETE, until it is deleted or resultsTtlMs ends. */
+  readonly state: 'open' | 'flushed' | 'ended' | 'cancelled'
+  readonly paused?: boolean
   readonly accepted: number
   readonly settled: {
     readonly completed: number
@@ -51,6 +55,38 @@ export interface JobInfo {
   readonly waiting: number
   readonly leased: number
   readonly unreadResultBytes: number
+}
+
+/** GET /v1/items/{id}: an item that has not ended, and what it waits for. */
+export interface ItemInfo {
+  readonly id: string
+  readonly job: string
+  readonly model: number
+  readonly length: number
+  readonly attempts: number
+  readonly deliveries: number
+  readonly ageMs: number
+  readonly expiresInMs?: number
+  readonly state: 'queued' | 'grouped' | 'retrying' | 'held' | 'leased'
+  /** In words: "staging: 12 of 64 for its shape (40 tokens)". */
+  readonly why: string
+  /** What the words are made of. */
+  readonly facts: unknown
+}
+
+/** One item of GET /v1/quarantine (S27). */
+export interface QuarantineEntry {
+  readonly job: string
+  readonly id: string
+  readonly model: number
+  readonly length: number
+  readonly deliveries: number
+  readonly quarantinedAt: string
+  readonly deaths: readonly {
+    readonly consumer: string
+    readonly at: string
+    readonly cause: string
+  }[]
 }
 
 /** A float32 row or opaque bytes under `encoding=base64`. */

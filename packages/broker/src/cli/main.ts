@@ -7,6 +7,7 @@ import { Command, CommanderError, Option as Flag } from 'commander'
 import { environmentOf, flagOf, OPTION_NAMES, OPTIONS } from '../config/options.js'
 import { configSchema, defaultInWords } from '../config/reference.js'
 import { VERSION } from '../version.js'
+import { drainConsumer } from './drain.js'
 import { type DumpFlags, dump } from './dump.js'
 import { ringStat } from './ring-stat.js'
 import { serve } from './serve.js'
@@ -40,6 +41,14 @@ function program(): Command {
     .option('--broker <url>', 'where it listens', 'http://127.0.0.1:7410')
     .option('--json', 'print the state as JSON')
     .action((flags: { broker: string; json?: boolean }) => status(flags))
+  root
+    .command('consumers')
+    .description('about the consumers of a running broker')
+    .command('drain')
+    .argument('<name>', 'its name, as status shows it')
+    .description('let a consumer finish what it has taken, and leave')
+    .option('--broker <url>', 'where it listens', 'http://127.0.0.1:7410')
+    .action((name: string, flags: { broker: string }) => drainConsumer(name, flags))
   root
     .command('ring')
     .description('about the shared-memory rings')

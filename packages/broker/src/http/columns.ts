@@ -20,6 +20,10 @@ export class ItemColumns {
   #payloads = new Uint8Array(0)
   #payloadsUsed = 0
   #anyPayload = false
+  #deadlines = new Int32Array(64)
+  #anyDeadline = false
+  /** Of the next item, ms; 0 = none. */
+  deadlineMs = 0
 
   get count(): number {
     return this.#count
@@ -36,6 +40,8 @@ export class ItemColumns {
     this.#idsUsed = 0
     this.#payloadsUsed = 0
     this.#anyPayload = false
+    this.#anyDeadline = false
+    this.deadlineMs = 0
     // One monstrous line must not leave its buffer behind.
     if (this.#tokens.byteLength > KEPT_BYTES_MAX) this.#tokens = new Int32Array(4096)
     if (this.#payloads.byteLength > KEPT_BYTES_MAX) this.#payloads = new Uint8Array(0)
@@ -79,6 +85,7 @@ export class ItemColumns {
       tokens: this.#tokens.subarray(0, this.#tokensUsed),
       ids: this.#ids.subarray(0, this.#idsUsed),
       idEnds: this.#idEnds.subarray(0, count),
+      deadlineMs: this.#anyDeadline ? this.#deadlines.subarray(0, count) : null,
       payloads: this.#anyPayload ? this.#payloads.subarray(0, this.#payloadsUsed) : null,
       payloadEnds: this.#anyPayload ? this.#payloadEnds.subarray(0, count) : null,
     }
@@ -89,6 +96,7 @@ export class ItemColumns {
     if (at === this.#model.length) {
       this.#model = grown(this.#model, at + 1)
       this.#lengths = grown(this.#lengths, at + 1)
+      this.#deadlines = grown(this.#deadlines, at + 1)
       this.#idEnds = grown(this.#idEnds, at + 1)
       this.#payloadEnds = grown(this.#payloadEnds, at + 1)
     }
@@ -97,6 +105,9 @@ export class ItemColumns {
     this.#idsUsed += encoder.encodeInto(id, this.#ids.subarray(this.#idsUsed)).written
     this.#model[at] = model
     this.#lengths[at] = length
+    this.#deadlines[at] = this.deadlineMs
+    this.#anyDeadline ||= this.deadlineMs > 0
+    this.deadlineMs = 0
     this.#idEnds[at] = this.#idsUsed
     this.#payloadEnds[at] = this.#payloadsUsed
     this.#count = at + 1

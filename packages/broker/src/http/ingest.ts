@@ -48,6 +48,7 @@ const ID_CONFLICT: ErrorBody = {
   field: 'id',
 }
 export const NOT_DURABLE = 'this broker keeps items in memory only: it was started without dataDir'
+const DEADLINE_IN_MEMORY = 'in disk mode a deadline goes with durable: false'
 const QUEUE_FULL: ErrorBody = { code: 'FABRIC_QUEUE_FULL', message: 'the queue is full' }
 const RESULTS_UNREAD: ErrorBody = {
   code: 'FABRIC_RESULTS_UNREAD',
@@ -135,6 +136,9 @@ export class Ingest {
     const found = this.#refusing(raw, idOf(parsed.value), () => {
       const item = checkHead(parsed.value)
       const durable = this.#durability(item.durable)
+      // What the disk keeps of an item has no deadline in it.
+      if (durable && this.target.canBeDurable && item.deadlineMs !== undefined)
+        throw new FabricError('FABRIC_ITEM_MALFORMED', DEADLINE_IN_MEMORY, { field: 'deadlineMs' })
       const job = item.job == null ? this.defaultJob : this.target.job(item.job)
       return { item, job, durable }
     })

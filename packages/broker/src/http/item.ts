@@ -3,7 +3,17 @@
 import { type ErrorCode, FabricError, ID_BYTES_MAX, INT32_MAX } from '@fabric/protocol'
 import type { ItemColumns } from './columns.js'
 
-const FIELDS = ['id', 'model', 'tokens', 'payload', 'length', 'job', 'text', 'durable'] as const
+const FIELDS = [
+  'id',
+  'model',
+  'tokens',
+  'payload',
+  'length',
+  'job',
+  'text',
+  'durable',
+  'deadlineMs',
+] as const
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 const LONE_SURROGATE = /\p{Surrogate}/u
 
@@ -72,6 +82,10 @@ export function appendItem(
       'text',
       'this broker has no tokenizer: send tokens, or use fabric run',
     )
+  const { deadlineMs } = item
+  if (deadlineMs !== undefined && (!isInt32(deadlineMs) || deadlineMs === 0))
+    throw malformed('deadlineMs', 'a deadline is an integer of milliseconds, at least 1')
+  columns.deadlineMs = deadlineMs ?? 0
   if (item.payload !== undefined) {
     appendPayload(columns, item, model)
     return

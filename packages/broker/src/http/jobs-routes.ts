@@ -1,4 +1,4 @@
-// The routes of jobs: create, list, look at, end their input, delete when ended.
+// The routes of jobs: create, list, look at, end their input, pause, cancel, delete.
 import { FabricError, INT32_MAX, type JobInfo } from '@fabric/protocol'
 import type { FastifyInstance } from 'fastify'
 import type { Job, JobTable } from '../jobs.js'
@@ -10,6 +10,9 @@ export interface JobActions {
   createJob(id: string | undefined, model: number | null, weight: number): Promise<Job>
   flushJob(job: Job): Promise<void>
   deleteJob(job: Job): Promise<void>
+  /** Ends all items that have not ended; the job and its results stay. False: it had to go whole. */
+  cancelJob(job: Job): Promise<boolean>
+  setPaused(job: Job, paused: boolean): Promise<void>
   jobInfo(job: Job): JobInfo
   jobInfos(): readonly JobInfo[]
 }
@@ -57,11 +60,20 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
 
   app.delete<ById>('/v1/jobs/:id', async (request, reply) => {
     const job = jobs.get(request.params.id)
-    if (job.state !== 'ended')
-      throw new FabricError('FABRIC_JOB_ACTIVE', `job ${job.id} is ${job.state}, not ended`)
+    const active = job.state === 'open' || job.state === 'flushed'
+    if (active && (await actions.cancelJob(job))) return actions.jobInfo(job)
     await actions.deleteJob(job)
     return reply.code(204).send()
   })
+
+  for (const paused of [true, false]) {
+    app.post<ById>(`/v1/jobs/:id/${paused ? 'pause' : 'resume'}`, async (request) => {
+      readObject(request.body, [])
+      const job = jobs.get(request.params.id)
+      await actions.setPaused(job, paused)
+      return actions.jobInfo(job)
+    })
+  }
 }
 
 /** A turn of the heaviest job is so many of the lightest (S20a): more would be a queue of its own. */

@@ -5,6 +5,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { EARLY_ERROR_HANDLERS, installErrorHandlers } from './errors.js'
 import type { IngestTarget } from './ingest.js'
+import { type ItemCommands, itemRoutes } from './item-routes.js'
 import { type ItemsLimits, itemsRoute } from './items-route.js'
 import { type JobActions, jobsRoutes } from './jobs-routes.js'
 import { type Observed, observeRoutes } from './observe-routes.js'
@@ -13,6 +14,7 @@ import { type ResultReaders, resultsRoute } from './results-route.js'
 export interface HttpFace {
   readonly ingest: IngestTarget
   readonly jobs: JobActions
+  readonly items: ItemCommands
   readonly results: ResultReaders
   readonly observed: Observed
   readonly limits: ItemsLimits
@@ -63,6 +65,7 @@ export class HttpServer {
     installErrorHandlers(app, face.log)
     acceptEmptyJson(app)
     jobsRoutes(app, face.jobs)
+    itemRoutes(app, face.items)
     resultsRoute(app, face.results)
     observeRoutes(app, face.observed)
     app.register(async (scope) => itemsRoute(scope, face.ingest, face.limits))

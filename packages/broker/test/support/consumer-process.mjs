@@ -53,12 +53,35 @@ function settle() {
   next()
 }
 
+const idOf = ({ ids, idEnds }, index) =>
+  new TextDecoder().decode(ids.slice(index === 0 ? 0 : idEnds[index - 1], idEnds[index]))
+
+/** Gives a batch of more than four back: too much for its memory. */
+function refuse() {
+  const { view, release } = busy
+  const value = new TextEncoder().encode('{"code":"FABRIC_OUT_OF_MEMORY","message":"too much"}')
+  const results = Array.from({ length: view.size }, (_, index) => ({
+    index,
+    outcome: 3,
+    encoding: 4,
+    value,
+    truncatedTo: 0,
+  }))
+  socket.write(encodeFrame(FrameType.results, encodeResults(view.batch, view.brokerLife, results)))
+  release()
+  busy = null
+  next()
+}
+
 function next() {
   if (busy !== null || draining || waiting.length === 0) return
   busy = waiting.shift()
   socket.write(encodeTaken(busy.view.batch))
   process.stdout.write(`taken ${busy.view.batch}\n`)
-  if (!holding) settle()
+  const ids = Array.from({ length: busy.view.size }, (_, index) => idOf(busy.view, index))
+  if (mode === 'mortal' && ids.includes('poison')) process.kill(process.pid, 'SIGKILL')
+  else if (mode === 'small' && ids.length > 4) refuse()
+  else if (!holding) settle()
 }
 
 function add(buffer, release) {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { FabricError } from '@fabric/protocol'
 import { Command, CommanderError, Option } from 'commander'
 import { Signals } from './interrupt.js'
+import { manageProgram } from './manage.js'
 import { apiKeyOption, brokerOption, EXIT, inputOptions, type RunOptions } from './options.js'
 import { type ResultsFlags, resultsCommand } from './results.js'
 import { runCommand } from './run.js'
@@ -119,6 +120,7 @@ const program = new Command('fabric')
 runProgram(program)
 otherPrograms(program)
 simulateProgram(program)
+manageProgram(program)
 
 try {
   await program.parseAsync()

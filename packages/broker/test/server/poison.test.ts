@@ -1,0 +1,83 @@
+// S27 and S28 with real processes: an item that kills whoever takes it, a device that is too small.
+import { expect, test } from 'vitest'
+import { items, testBroker } from '../support/broker.ts'
+import { spawnConsumer, type TestProcess } from '../support/processes.ts'
+import { until } from '../support/until.ts'
+
+test('one poison item among 1,000: the others complete, and it is quarantined with its evidence', async () => {
+  const broker = await testBroker()
+  let deaths = 0
+  let over = false
+  const keepAlive = async (name: string) => {
+    for (;;) {
+      const consumer: TestProcess = spawnConsumer(broker.socketPath, { name, mode: 'mortal' })
+      await consumer.exited
+      if (over) return
+      deaths += 1
+    }
+  }
+  const lives = [keepAlive('gpu0'), keepAlive('gpu1')]
+  await broker.untilState((state) => state.consumers.length === 2)
+  const good = items(999) as { id: string; tokens: number[] }[]
+  await broker.post('/v1/items', [
+    ...good.slice(0, 500),
+    { id: 'poison', tokens: [1] },
+    ...good.slice(500),
+  ])
+  await broker.post('/v1/jobs/default/flush')
+  await broker.untilState(
+    ({ items: { settled } }) => settled.completed + settled.quarantined === 1000,
+  )
+  // Its first batch held 8 items at most.
+  expect(deaths).toBeLessThanOrEqual(Math.ceil(Math.log2(8)) + 3)
+  expect(broker.state().items.settled).toMatchObject({ completed: 999, quarantined: 1, failed: 0 })
+  const { body } = await broker.get('/v1/quarantine')
+  expect(body.items).toMatchObject([{ job: 'default', id: 'poison', length: 1 }])
+  expect(body.items[0].deaths.length).toBe(deaths)
+
+  const deleted = await fetch(`${broker.httpUrl}/v1/quarantine`, {
+    method: 'DELETE',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ job: 'default', ids: ['poison'] }),
+  })
+  expect(await deleted.json()).toEqual({ deleted: 1 })
+  over = true
+  await broker.stop()
+  await Promise.all(lives)
+})
+
+test('a quarantined item that is replayed is done like a new one', async () => {
+  const broker = await testBroker()
+  await broker.post('/v1/items', [{ id: 'poison', tokens: [1] }])
+  await broker.post('/v1/jobs/default/flush')
+  for (const name of ['gpu0', 'gpu1', 'gpu2']) {
+    await spawnConsumer(broker.socketPath, { name, mode: 'mortal' }).exited
+  }
+  await broker.untilState(({ items: { settled } }) => settled.quarantined === 1)
+  expect((await broker.post('/v1/quarantine', { ids: ['other'] })).status).toBe(404)
+  expect((await broker.post('/v1/quarantine', {})).status).toBe(400)
+  expect((await broker.post('/v1/quarantine', { ids: ['poison'] })).body).toEqual({ replayed: 1 })
+  expect((await broker.get('/v1/jobs/default')).body).toMatchObject({
+    state: 'flushed',
+    waiting: 1,
+  })
+  spawnConsumer(broker.socketPath, { name: 'gpu3' })
+  await until(async () => (await broker.get('/v1/jobs/default')).body.state === 'ended')
+  const { text } = await broker.get('/v1/jobs/default/results')
+  const statuses = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).status)
+  expect(statuses).toEqual(['quarantined', 'completed'])
+})
+
+test('a consumer that is short of memory gets batches of half the size, and all complete', async () => {
+  const broker = await testBroker()
+  spawnConsumer(broker.socketPath, { mode: 'small' })
+  await broker.untilState((state) => state.consumers.length === 1)
+  await broker.post('/v1/items', items(100))
+  await broker.post('/v1/jobs/default/flush')
+  await broker.untilState(({ items: { settled } }) => settled.completed === 100)
+  const { text } = await broker.get('/v1/jobs/default/results')
+  expect(text.trim().split('\n').length).toBe(100)
+})
