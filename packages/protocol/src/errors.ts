@@ -53,7 +53,6 @@ const kinds = {
       'The results at this offset were read and have made room for others (maxKeptResultBytes).',
   },
   FABRIC_JOB_LIMIT: { status: 429, meaning: 'maxJobs are known: delete one that has ended.' },
-  FABRIC_JOB_ACTIVE: { status: 409, meaning: 'The job has not ended: flush it and let it end.' },
   FABRIC_DISK_FULL: {
     status: 507,
     meaning:

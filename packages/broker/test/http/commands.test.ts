@@ -47,7 +47,7 @@ test('GET /v1/items/{id} says why an item waits, and DELETE cancels it', async (
   const broker = await testBroker()
   await broker.post('/v1/items', items(3))
   const { body } = await broker.get('/v1/items/a0')
-  expect(body).toMatchObject({ id: 'i0', job: 'default', why: 'no consumer for model 0' })
+  expect(body).toMatchObject({ id: 'a0', job: 'default', why: 'no consumer for model 0' })
   expect(await remove(broker, '/v1/items/a0')).toEqual({ status: 200, body: { cancelled: ['a0'] } })
   expect((await remove(broker, '/v1/items/a0')).status).toBe(404)
   expect((await broker.get('/v1/items/a0')).status).toBe(404)
