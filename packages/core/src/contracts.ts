@@ -6,7 +6,9 @@
 import { Budget } from './budget.js'
 import { Heap } from './heap.js'
 import type { Model } from './models.js'
+import { budgetRuleOf } from './options.js'
 import { OrderedSet } from './ordered-set.js'
+import { Spans } from './spans.js'
 import type { Contract, CoreConfig } from './types.js'
 
 /** More would make each arrival pay for each of them (S14). */
@@ -84,6 +86,8 @@ export class ContractClass {
   /** The same of the disk tier, whether in the window yet or not. */
   readonly readyOnDisk = new OrderedSet()
   fullBatchesOnDisk = 0
+  /** Full batches over several shapes, or null when off (S13a). */
+  readonly spans: Spans | null
   /** Members with a free place, by batches held, then longest wait (S11). */
   readonly free = new Heap()
   /** Those of them with an empty channel: the only ones served in a tail (S11). */
@@ -104,6 +108,12 @@ export class ContractClass {
     this.budget = new Budget(contract, config)
     this.longestHeldKey = this.budget.longestHeldKey()
     this.inputKey = Math.ceil(contract.inputLength / config.roundTo)
+    const { spanWaste, readyRule, activationThreshold } = config
+    // `[0]` = off, also where the queue is at its limit (S13b); a lane that waits for batchSize items
+    // is not completed by others, and the actual rule knows no full count.
+    const hasFullCount = readyRule === 'full-batch' && budgetRuleOf(config) === 'padded'
+    const on = hasFullCount && spanWaste.some((waste) => waste > 0)
+    this.spans = on ? new Spans(this, spanWaste, activationThreshold !== null) : null
   }
 
   holds(key: number): boolean {
@@ -113,6 +123,16 @@ export class ContractClass {
   /** Most items of a shape in one batch; 0 when it holds none (S5). */
   fullCount(key: number): number {
     return this.budget.fullCount(key * this.config.roundTo)
+  }
+
+  /**
+   * Full batches that wait, as far as is known without packing them (S11): those that stand in lanes,
+   * or, where shapes complete each other, at least as many as the padded tokens fill.
+   */
+  fullBatchesLeft(): number {
+    const alone = this.fullBatches + this.fullBatchesOnDisk
+    if (this.spans === null) return alone
+    return Math.max(alone, Math.floor(this.model.queuePaddedTokens / this.contract.tokens))
   }
 
   /** What a batch takes of this shape where there is more: it holds the shape. */

@@ -17,7 +17,7 @@ import { noteDrained } from './limits.js'
 import { noteReduced } from './out-of-memory.js'
 import { type Packing, pack } from './packer.js'
 import { awaitItems, readAhead } from './read-ahead.js'
-import { type Choice, choose, firstInLine, inLine, isServedBefore } from './ready.js'
+import { type Choice, choose, firstInLine, inLine, isServedBefore, needOf } from './ready.js'
 import type { State } from './state.js'
 import { type GroupService, nextGroupService } from './suspects.js'
 
@@ -51,19 +51,30 @@ export function dispatch(state: State): void {
 
 /** The first consumer in line for whom something is ready (S11). */
 function nextService(state: State, awaiting: readonly ContractClass[]): Service | null {
-  let best: ContractClass | null = null
-  let choice: Choice | null = null
+  let best: Service | null = null
   for (const cls of state.freeClasses) {
-    const row = inLine(cls).top()
-    if (row < 0 || awaiting.includes(cls)) continue
-    if (best !== null && !isServedBefore(cls, row, best, inLine(best).top())) continue
-    const found = choose(state, cls, areLanesAllowed(state, cls), state.consumerRows[row]!)
-    if (found === null) continue
-    best = cls
-    choice = found
+    const first = inLine(cls).top()
+    if (first < 0 || awaiting.includes(cls)) continue
+    best = serviceOf(state, first, best) ?? best
+    // Nothing is ready for the first in line, whose channel holds a batch: whose channel is empty
+    // needs more (S13b), and the first of those in line needs the most.
+    const needier = cls.freeAndEmpty.top()
+    const isTried = state.config.serve === 'first' || best?.consumer.cls === cls
+    if (isTried || cls.spans === null || needier < 0 || needier === first) continue
+    best = serviceOf(state, needier, best) ?? best
   }
-  if (best === null || choice === null) return null
-  return { consumer: state.consumerRows[inLine(best).top()]!, choice }
+  return best
+}
+
+/** What is ready for a consumer, or null; null too when it is served after `before`. */
+function serviceOf(state: State, row: number, before: Service | null): Service | null {
+  const consumer = state.consumerRows[row]!
+  const { cls } = consumer
+  if (before !== null && !isServedBefore(cls, row, before.consumer.cls, before.consumer.row)) {
+    return null
+  }
+  const choice = choose(state, cls, areLanesAllowed(state, cls), consumer, needOf(consumer))
+  return choice === null ? null : { consumer, choice }
 }
 
 /** Plain rule: only the first waiting consumer's ready size counts. The tail is not bound by it. */

@@ -4,6 +4,7 @@
 // stays open, so a broker under way pays one comparison.
 
 import type { Model } from './models.js'
+import { MOST_NEED } from './spans.js'
 import { NS_PER_MS, type State, touch } from './state.js'
 import type { GateReason } from './types.js'
 
@@ -70,7 +71,10 @@ function isHeldTooLong(state: State): boolean {
 
 function isNormalBatchReady(state: State): boolean {
   for (const model of state.models.values()) {
-    for (const cls of model.classes) if (!cls.ready.isEmpty()) return true
+    // Nothing is in flight while the gate is closed: spans count as for the most need (S13b).
+    for (const cls of model.classes) {
+      if (!cls.ready.isEmpty() || (cls.spans?.readyFor(MOST_NEED) ?? -1) >= 0) return true
+    }
   }
   return false
 }

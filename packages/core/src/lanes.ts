@@ -24,14 +24,39 @@ export function queueChanged(
   tier.tokens += tokens
   model.queueItems += items
   model.queueTokens += tokens
+  model.queuePaddedTokens += items * shape.paddedLength
   if (model.served) {
     state.served.queueItems += items
     state.served.queueTokens += tokens
   }
-  if (before === 0 && queue.count > 0) model.queued.add(shape.key)
-  if (before > 0 && queue.count === 0) model.queued.remove(shape.key)
+  if (before === 0 && queue.count > 0) link(shape)
+  if (before > 0 && queue.count === 0) unlink(shape)
+  noteForSpans(shape)
   if (shape.active) laneChanged(state, shape, before, tokensBefore)
   touch(state, model)
+}
+
+/** Among the model's shapes with queued items, in order of length. */
+function link(shape: Shape): void {
+  const { model, key } = shape
+  shape.shorter = model.shapes.get(model.queued.previous(key - 1)) ?? null
+  shape.longer = model.shapes.get(model.queued.next(key + 1)) ?? null
+  if (shape.shorter !== null) shape.shorter.longer = shape
+  if (shape.longer !== null) shape.longer.shorter = shape
+  model.queued.add(key)
+}
+
+function unlink(shape: Shape): void {
+  if (shape.shorter !== null) shape.shorter.longer = shape.longer
+  if (shape.longer !== null) shape.longer.shorter = shape.shorter
+  shape.shorter = null
+  shape.longer = null
+  shape.model.queued.remove(shape.key)
+}
+
+function noteForSpans(shape: Shape): void {
+  const { classes } = shape.model
+  for (let i = 0; i < classes.length; i++) classes[i].spans?.note(shape.key)
 }
 
 function laneChanged(state: State, shape: Shape, before: number, tokensBefore: number): void {
@@ -53,6 +78,7 @@ export function activateLane(state: State, shape: Shape): void {
   state.tiers.lane.tokens += tokens
   shape.idleTimer = state.timers.open(TIMER_LANE_IDLE, shape.row)
   indexLane(shape, 0, 0)
+  noteForSpans(shape)
   state.effects.push({
     type: 'activate',
     model: shape.model.id,
@@ -101,6 +127,7 @@ function indexLaneInClass(cls: ContractClass, key: number, had: number, has: num
 export function indexClass(model: Model, cls: ContractClass): void {
   for (let key = model.queued.next(0); key >= 0; key = model.queued.next(key + 1)) {
     const shape = model.shapes.get(key)!
+    cls.spans?.note(key)
     const at = cls.readyAt(key)
     if (!shape.active || at === null) continue
     indexLaneInClass(cls, key, 0, at.batches(shape.queue.count, shape.queue.tokens))

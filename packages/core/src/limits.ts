@@ -30,12 +30,18 @@ export function refuseForRoom(
   codes: Uint8Array,
   at: number,
 ): number {
+  state.refusedLength = at < block.count ? block.lengths[at] : 0
   if (at === block.count) return 0
   codes.fill(SUBMIT_QUEUE_FULL, at)
   state.gate.refusedForRoom = true
   let tokens = 0
   for (let i = at; i < block.count; i++) tokens += block.lengths[i]
   return retryAfterMs(state, block.count - at, tokens)
+}
+
+/** The queue is at its limit and a producer waits for it: the last submission does not fit (S13b). */
+export function isProducerWaiting(state: State): boolean {
+  return state.refusedLength > 0 && !hasRoom(state, state.refusedLength)
 }
 
 /** Whether an item could never be queued or sent: told so, rather than to come back for ever. */

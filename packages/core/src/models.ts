@@ -28,6 +28,11 @@ export class Shape {
   loads = 0
   /** Items that are not settled, leased ones too: the shape lives while it has any. */
   items = 0
+  /** Neighbours among the model's shapes with items in staging or lane; null without items there. */
+  shorter: Shape | null = null
+  longer: Shape | null = null
+  /** The last round of looking at spans that has looked at this shape's (S13a). */
+  spanRound = -1
   /** Timer of S3, or -1. */
   idleTimer = -1
   /** When it is ready, per class of the model, and the version of the classes it was made for. */
@@ -93,6 +98,7 @@ export class Model {
   /** Keys of shapes with items of the disk tier. */
   readonly onDisk = new OrderedSet()
   diskItems = 0
+  queuePaddedTokens = 0
   /** All tiers. */
   waitingItems = 0
   waitingTokens = 0
@@ -104,6 +110,8 @@ export class Model {
   cursor = 0
   /** The last batch was an over-budget item, so a normal one goes first now (S5). */
   aloneServedLast = false
+  /** Counts the rounds of looking at spans (S13a). */
+  spanRounds = 0
   readonly cleanup = new Cleanup()
   /** In the list of models that the next idle dispatch step looks at (S29). */
   touched = false

@@ -2,7 +2,7 @@
 // and described. The kinds below are all that the table in options.ts is made of.
 
 export interface Option<T> {
-  readonly kind: 'integer' | 'boolean' | 'choice' | 'text' | 'integers'
+  readonly kind: 'integer' | 'boolean' | 'choice' | 'text' | 'integers' | 'numbers'
   readonly about: string
   readonly group: string
   /** Used when nothing sets the option. */
@@ -29,6 +29,9 @@ interface Common<T> {
   readonly fallbackText?: string
   readonly published?: T
 }
+
+const numberText = (text: string): unknown =>
+  /^\d*\.?\d+(e-?\d+)?$/i.test(text) ? Number(text) : text
 
 const integerText = (text: string): unknown => (/^-?\d+$/.test(text) ? Number(text) : text)
 
@@ -116,6 +119,37 @@ export function text(spec: Common<string> & { expects: string; pattern?: RegExp 
         ? value
         : undefined,
     fromText: (value) => value,
+  }
+}
+
+/**
+ * A list of numbers from 0 to `max`, each at least the one before: `0.01,0.04` on a command line, a
+ * sequence in YAML.
+ */
+export function numbers(
+  spec: Common<readonly number[]> & { readonly max: number; readonly most: number },
+): Option<readonly number[]> {
+  const { max, most } = spec
+  const isNumber = (value: unknown): value is number => typeof value === 'number'
+  const valid = (list: readonly unknown[]) =>
+    list.length > 0 &&
+    list.length <= most &&
+    list.every(isNumber) &&
+    list.every((value, i) => value >= (list[i - 1] ?? 0) && value <= max)
+  return {
+    ...spec,
+    kind: 'numbers',
+    nullable: false,
+    expects: `1 to ${most} numbers from 0 to ${max}, none less than the one before, with commas between`,
+    schema: {
+      type: 'array',
+      items: { type: 'number', minimum: 0, maximum: max },
+      minItems: 1,
+      maxItems: most,
+    },
+    check: (value) =>
+      Array.isArray(value) && valid(value) ? (value as readonly number[]) : undefined,
+    fromText: (value) => value.split(',').map((part) => numberText(part.trim())),
   }
 }
 

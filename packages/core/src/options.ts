@@ -1,7 +1,7 @@
 // The options of the rules: one table, from which the broker makes flags, environment variables, YAML
 // keys, help and reference, and the simulator its scenario's `config` (interfaces.md). Values that
 // depend on the machine are the shell's to set: the core knows no machine.
-import { boolean, choice, integer, integers, optional } from './option.js'
+import { boolean, choice, integer, integers, numbers, optional } from './option.js'
 import type { BudgetRule, Contract, CoreConfig } from './types.js'
 
 const MiB = 2 ** 20
@@ -114,6 +114,15 @@ export const RULE_OPTIONS = {
     about: 'A lane is ready when it holds a full batch, or batchSize items (S13).',
     fallback: 'full-batch',
     published: 'batch-size',
+  }),
+  spanWaste: numbers({
+    group: PACKING,
+    about:
+      'Most padding that a batch over neighbouring lengths may add: while the channel of its consumer holds a batch, when it is empty, when nothing is in flight either (S13a, S13b). 0 = only lanes that are full alone.',
+    max: 1,
+    most: 3,
+    fallback: [0.01, 0.04, 0.1],
+    published: [0],
   }),
   serve: choice(['next', 'first'], {
     group: PACKING,

@@ -103,6 +103,7 @@ export function pack(state: State, cls: ContractClass, choice: Choice): Packing 
   takeReclaimed(state, packing, shape)
   takeFresh(state, packing, shape)
   if (choice.work === 'cleanup' && state.config.cleanupMerge) takeShorter(state, packing, shape)
+  if (choice.isSpan === true) completeSpan(state, packing, shape)
   return packing
 }
 
@@ -144,6 +145,16 @@ function nextOf(state: State, packing: Packing, shape: Shape, queue: ShapeQueue)
 /** The next shorter shape with items of its own: staged, in a lane or on disk. */
 export function nextShorter(model: Model, key: number): number {
   return Math.max(model.queued.previous(key - 1), model.onDisk.previous(key - 1))
+}
+
+/** The next shorter shapes, staged or lanes: a span counts nothing that is on disk (S13a). */
+function completeSpan(state: State, packing: Packing, longest: Shape): void {
+  const { queued, shapes } = longest.model
+  let key = queued.previous(longest.key - 1)
+  while (key >= 0 && !packing.isClosed) {
+    takeQueued(state, packing, shapes.get(key)!)
+    key = queued.previous(key - 1)
+  }
 }
 
 /** Longest first, so that what is padded is padded by the least (S31). */

@@ -1,5 +1,5 @@
-// What is ready for a contract class: reclaimed work, over-budget items, lanes, the tail
-// (S4, S5, S12, S13, S15, S30).
+// What is ready for a contract class: reclaimed work, over-budget items, lanes, spans, the tail
+// (S4, S5, S12, S13, S13b, S15, S30).
 //
 // Questions only; nothing here changes the state. Each answer is a handful of look-ups in ordered
 // sets, whatever the number of lanes, items or consumers (S14).
@@ -7,8 +7,10 @@
 import type { Consumer } from './consumers.js'
 import type { ContractClass } from './contracts.js'
 import type { Heap } from './heap.js'
+import { isProducerWaiting } from './limits.js'
 import type { Model } from './models.js'
 import type { OrderedSet } from './ordered-set.js'
+import { MOST_NEED, type Need, NO_NEED } from './spans.js'
 import type { State } from './state.js'
 
 export type Work = 'reclaimed' | 'alone' | 'disk' | 'lane' | 'cleanup'
@@ -20,25 +22,28 @@ export interface Choice {
   readonly work: Work
   /** Key of the shape to begin with. */
   readonly key: number
+  /** The next shorter shapes complete the batch (S13a). */
+  readonly isSpan?: boolean
   /** By affinity the consumer stays at its lane (S15). */
   readonly kept?: boolean
 }
 
 /**
  * The work to do next for this class, in the order of S12, or null. `consumer` is the member that
- * would get it; whether there is work does not depend on it.
+ * would get it; whether there is work does not depend on it, but on how much it needs some.
  */
 export function choose(
   state: State,
   cls: ContractClass,
   lanesAllowed: boolean,
   consumer: Consumer | null,
+  need: Need,
 ): Choice | null {
   const { model } = cls
   const reclaimed = reclaimedFor(state, cls)
   if (reclaimed >= 0) return { work: 'reclaimed', key: reclaimed }
   const alone = overBudget(cls)
-  const fresh = lanesAllowed ? freshWork(state, cls, consumer) : null
+  const fresh = lanesAllowed ? freshWork(state, cls, consumer, need) : null
   // Over-budget items and lanes take turns: neither may block the other (S5).
   if (alone >= 0 && (fresh === null || !model.aloneServedLast)) return { work: 'alone', key: alone }
   if (fresh !== null) return fresh
@@ -46,9 +51,17 @@ export function choose(
   return tail < 0 ? null : { work: 'cleanup', key: tail }
 }
 
-/** The disk tier goes before the lanes (S12). */
-function freshWork(state: State, cls: ContractClass, consumer: Consumer | null): Choice | null {
-  return freshOf(state, cls, consumer, 'disk') ?? freshOf(state, cls, consumer, 'lane')
+/** The disk tier goes before the lanes (S12), and what is full alone before spans (S13b). */
+function freshWork(
+  state: State,
+  cls: ContractClass,
+  consumer: Consumer | null,
+  need: Need,
+): Choice | null {
+  const plain = freshOf(state, cls, consumer, 'disk') ?? freshOf(state, cls, consumer, 'lane')
+  if (plain !== null) return plain
+  const key = spanFor(state, cls, need)
+  return key < 0 ? null : { work: 'lane', key, isSpan: true }
 }
 
 function freshOf(
@@ -89,7 +102,7 @@ export function inLine(cls: ContractClass): Heap {
  */
 export function isTail(cls: ContractClass): boolean {
   const { cleanup, inputEnded, places } = cls.model
-  return cleanup.active || (inputEnded && cls.fullBatches + cls.fullBatchesOnDisk < places)
+  return cleanup.active || (inputEnded && cls.fullBatchesLeft() < places)
 }
 
 function reclaimedFor(state: State, cls: ContractClass): number {
@@ -113,6 +126,31 @@ function laneFor(state: State, cls: ContractClass, work: Fresh): number {
   // Nothing between the cursor and this one is ready: what it takes whole comes from the shortest on.
   const shortest = ready.next(0)
   return shortest <= inputKey ? shortest : -1
+}
+
+/**
+ * The least padded span, where this need allows it or the queue is at its limit (S13b). Not in turn as
+ * lanes are: of two spans the one that pads less is better now, and the other gets more to choose from.
+ */
+function spanFor(state: State, cls: ContractClass, need: Need): number {
+  const { spans } = cls
+  if (spans === null) return -1
+  const key = isProducerWaiting(state) ? spans.leastPadded() : spans.readyFor(spanNeed(cls, need))
+  return key >= 0 && isBetterElsewhere(state, cls, key, 'lane') ? -1 : key
+}
+
+/**
+ * When the input has ended nothing better comes, and cleanup packs what is left with the least padding
+ * there is: until it may begin, only a consumer that has nothing at all gets a span.
+ */
+function spanNeed({ model }: ContractClass, need: Need): Need {
+  return model.inputEnded && need < MOST_NEED ? NO_NEED : need
+}
+
+/** What a member's channel and flight say of its need of work (S13b). */
+export function needOf({ channel, inFlight }: Consumer): Need {
+  if (channel.length > 0) return 0
+  return inFlight.length > 0 ? 1 : 2
 }
 
 /** The lane that affinity keeps the consumer at, or -1 (S15). */
@@ -151,17 +189,35 @@ function isBetterElsewhere(
   if (state.config.serve === 'first') return false
   for (const other of cls.model.classes) {
     if (other === cls || key > other.inputKey || !other.holds(key)) continue
-    if (inLine(other).size > 0 && (work === null || readyOf(other, work).has(key))) return true
+    if (inLine(other).size > 0 && (work === null || isReadyFor(state, other, key, work)))
+      return true
   }
   return false
 }
 
-/** Whether a dispatch waits only for a place: the opposite of S29's "nothing is ready". */
+function isReadyFor(state: State, cls: ContractClass, key: number, work: Fresh): boolean {
+  if (readyOf(cls, work).has(key)) return true
+  if (work === 'disk') return false
+  const need = spanNeed(cls, mostNeedOf(state, cls))
+  return cls.spans?.isReady(cls.model.shapes.get(key)!, need) === true
+}
+
+/** The need of the member with a free place that has the most of it. */
+function mostNeedOf(state: State, cls: ContractClass): Need {
+  const row = cls.freeAndEmpty.top()
+  return row < 0 ? 0 : needOf(state.consumerRows[row]!)
+}
+
+/**
+ * Whether a dispatch waits only for a place: the opposite of S29's "nothing is ready". All channels
+ * are empty then, so the need is that of a consumer with nothing in flight, if there is one.
+ */
 export function isAnythingReady(state: State, model: Model): boolean {
   const { serve } = state.config
+  const need = model.countedIdle > 0 ? 2 : 1
   for (const cls of model.classes) {
     const lanesAllowed = serve === 'next' || cls === firstInLine(model)
-    if (choose(state, cls, lanesAllowed, null) !== null) return true
+    if (choose(state, cls, lanesAllowed, null, need) !== null) return true
   }
   return false
 }
@@ -184,6 +240,6 @@ export function isServedBefore(
   b: ContractClass,
   rowB: number,
 ): boolean {
-  const held = inLine(a).first(rowA) - inLine(b).first(rowB)
-  return held < 0 || (held === 0 && inLine(a).second(rowA) < inLine(b).second(rowB))
+  const held = a.free.first(rowA) - b.free.first(rowB)
+  return held < 0 || (held === 0 && a.free.second(rowA) < b.free.second(rowB))
 }

@@ -42,6 +42,7 @@ export function shapeOfItem(state: State, slot: number): Shape {
 /** Forgets a shape without items or lane, and a model without shapes or consumers. */
 export function dropShapeIfUnused(state: State, shape: Shape): void {
   if (shape.items > 0 || shape.active) return
+  for (const cls of shape.model.classes) cls.spans?.forget(shape)
   shape.model.shapes.delete(shape.key)
   state.shapes[shape.row] = null
   state.freeShapeRows.push(shape.row)

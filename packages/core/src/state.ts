@@ -85,6 +85,8 @@ export class State {
   }
   /** All tiers together: what the limits bound (S34). */
   readonly waiting = tally()
+  /** Length of the item for which the last submission was refused for room, or 0 (S13b). */
+  refusedLength = 0
   /** The part that counts for the gate: models with a consumer (S6, S7). */
   readonly served = { queueTokens: 0, queueItems: 0, waitingItems: 0, openItems: 0 }
   /** Admitted and not yet durable: they need room as if they waited. */

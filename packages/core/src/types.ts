@@ -39,6 +39,8 @@ export interface CoreConfig {
   readonly overtakeLimit: number // 1,000 (S20)
   readonly budgetRule: BudgetRule | null // null: by mode (S18)
   readonly readyRule: 'full-batch' | 'batch-size' // S13
+  /** By need: most padding that a span adds; `[0]` = no spans (S13a, S13b). */
+  readonly spanWaste: readonly number[]
   readonly serve: 'next' | 'first' // S11; 'first' is the plain behaviour
   readonly channelDepth: number // 2
   readonly laneOrder: 'round-robin' | 'affinity' // S15

@@ -23,6 +23,7 @@ export function config(over: Partial<CoreConfig> = {}): CoreConfig {
     overtakeLimit: 1000,
     budgetRule: 'padded',
     readyRule: 'full-batch',
+    spanWaste: [0],
     serve: 'next',
     channelDepth: 2,
     laneOrder: 'round-robin',
@@ -56,6 +57,7 @@ export function config(over: Partial<CoreConfig> = {}): CoreConfig {
 /** The design's table of departures, taken back. */
 export const asPublished: Partial<CoreConfig> = {
   readyRule: 'batch-size',
+  spanWaste: [0],
   serve: 'first',
   gateOpensOn: 'threshold',
   gateMaxHoldMs: 0,

@@ -1,32 +1,72 @@
-// What good means (design README): a shuffled stream of short texts' lengths, at load 1.25, through
-// two consumers, until the input ends and the tail drains, beside the sorted set.
+// What good means (design README): shuffled streams of texts' lengths, at load 1.25, until the input
+// ends and the tail drains, beside the sorted set. With the options' own defaults.
 //
-// Lengths are drawn like dictionary entries (median 90, a long tail up to 512) at a budget of 16,384.
-// Bounds held here, without spans: fill p50, p90, p99 and p1, waste, number of batches, idle share,
-// share of items in normal batches, no normal batch closed by the item limit. Sets with a thousand
-// lanes (8,192 long) need spans (S13a) to keep the same bounds and are not run here.
+// `short texts` are like dictionary entries: log-normal around 90, up to 512, at a budget of 16,384.
+// `long texts` are like e-mail: around 400, up to 8,192, at 131,072: a thousand lanes, which need spans
+// (S13a). With four consumers they are allowed 0.9 points above the sorted set instead of 0.7: 0.8 is
+// what they reach, of which 0.1 are the first batches and the last, chosen from less than a full queue.
+// On recorded lengths: `fabric simulate --compare`.
 
 import { expect, it } from 'vitest'
 import { Core } from '../src/core.js'
+import { RULE_OPTIONS } from '../src/options.js'
 import type { CoreEvent, DispatchEffect, Effect } from '../src/types.js'
 import { config, contract, LIFE } from './helpers.js'
 import { Random } from './random.js'
 
-const BUDGET = 16_384
-const CONSUMERS = 2
 const DEPTH = 2
 const US = 1000
 
-it('quality: fill, waste, batches and idle share stand beside the sorted set', () => {
-  const lengths = shortTexts(160_000, 42)
-  const stream = new Stream(lengths)
+const streams: readonly [string, Workload, { readonly waste: number; readonly isJob?: boolean }][] =
+  [
+    ['short texts, 2 consumers', shortTexts(160_000, 42, 2), { waste: 0.007 }],
+    ['short texts, 4 consumers', shortTexts(160_000, 43, 4), { waste: 0.007 }],
+    ['long texts, 4 consumers', longTexts(520_000, 45, 4), { waste: 0.009 }],
+    ['a short job, 2 consumers', shortTexts(14_000, 46, 2), { waste: 0.025, isJob: true }],
+  ]
+
+it.each(streams)(
+  'quality: %s: fill, waste, batches and idle share stand beside the sorted set',
+  (name, workload, bound) => {
+    const figures = measure(workload)
+    console.log(
+      `quality: ${name}:`,
+      JSON.stringify(figures, (_, n) => (n % 1 ? Number(n.toFixed(4)) : n)),
+    )
+    expect(figures.left).toBe(0)
+    expect(figures.waste).toBeLessThanOrEqual(figures.sortWaste + bound.waste)
+    expect(figures.p1).toBeGreaterThanOrEqual(figures.sortP1 - 0.02)
+    expect(figures.p50).toBeGreaterThanOrEqual(figures.sortP50 - 0.005)
+    expect(figures.idle).toBeLessThanOrEqual(0.01)
+    expect(figures.itemLimit).toBe(0)
+    expect(figures.batches).toBeLessThanOrEqual(figures.sortBatches * 1.015 + 2)
+    expect(figures.normalShare).toBeGreaterThanOrEqual(0.8)
+    if (bound.isJob) return
+    expect(figures.batches).toBeGreaterThan(1000)
+    if (workload.longest > workload.budget / 16) return
+    expect(Math.min(figures.p50, figures.p90, figures.p99)).toBeGreaterThanOrEqual(0.98)
+  },
+)
+
+interface Workload {
+  readonly lengths: readonly number[]
+  readonly longest: number
+  readonly budget: number
+  readonly consumers: number
+}
+
+function measure(workload: Workload) {
+  const { consumers } = workload
+  const stream = new Stream(workload)
   stream.run()
-  const sorted = sortReference(lengths)
+  const sorted = sortReference(workload)
   const { batches } = stream
-  const cut = batches.slice(0, batches.length - CONSUMERS * (DEPTH + 1))
+  const cut = batches.slice(0, batches.length - consumers * (DEPTH + 1))
   const fills = cut.map((batch) => batch.fill).sort((a, b) => a - b)
   const normal = batches.filter((batch) => batch.normal)
-  const figures = {
+  const streamed = batches.slice(0, stream.batchesAtEnd)
+  return {
+    left: stream.left(),
     batches: batches.length,
     sortBatches: sorted.batches,
     waste: wasteOf(batches),
@@ -36,24 +76,12 @@ it('quality: fill, waste, batches and idle share stand beside the sorted set', (
     p90: rank(fills, 0.9),
     p99: rank(fills, 0.99),
     sortP1: rank(sorted.fills, 0.01),
+    sortP50: rank(sorted.fills, 0.5),
     idle: stream.idleShare(),
-    normalShare: sum(normal.map((batch) => batch.size)) / lengths.length,
+    normalShare: itemsOf(streamed.filter((batch) => batch.normal)) / itemsOf(streamed),
     itemLimit: normal.filter((batch) => batch.closedBy === 'item_limit').length,
   }
-  console.log(
-    'quality:',
-    JSON.stringify(figures, (_, n) => (n % 1 ? Number(n.toFixed(4)) : n)),
-  )
-  expect(stream.left()).toBe(0)
-  expect(batches.length).toBeGreaterThan(1000)
-  expect(Math.min(figures.p50, figures.p90, figures.p99)).toBeGreaterThanOrEqual(0.98)
-  expect(figures.p1).toBeGreaterThanOrEqual(figures.sortP1 - 0.02)
-  expect(figures.waste).toBeLessThanOrEqual(sorted.waste + 0.007)
-  expect(batches.length).toBeLessThanOrEqual(sorted.batches * 1.015 + 2)
-  expect(figures.idle).toBeLessThanOrEqual(0.01)
-  expect(figures.normalShare).toBeGreaterThanOrEqual(0.8)
-  expect(figures.itemLimit).toBe(0)
-})
+}
 
 interface Batch {
   readonly fill: number
@@ -64,38 +92,50 @@ interface Batch {
   readonly closedBy: string
 }
 
-/** Two consumers with a service time, and a producer that is a quarter faster than both. */
+/** Consumers with a service time, and a producer that is a quarter faster than all of them. */
 class Stream {
   readonly batches: Batch[] = []
-  private readonly core = new Core(
-    config({
-      releaseThreshold: null,
-      channelDepth: DEPTH,
-      maxQueuedTokens: 96 * BUDGET,
-      leaseTimeoutMs: 1e9,
-      leaseMaxMs: 1e9,
-    }),
-  )
+  /** How many of them left before the input ended. */
+  batchesAtEnd = 0
+  private readonly core: Core
   private now = 0
   private submitted = 0
-  private readonly channels: number[][] = [[], [], []]
   private readonly sizes = new Map<number, { size: number; padded: number }>()
-  /** By consumer; what each works on, and until when. */
-  private readonly busy = [0, 1, 2].map(() => ({ batch: 0, until: Number.POSITIVE_INFINITY }))
+  /** By consumer, from 1 on: its channel, what it works on, and until when. */
+  private readonly channels: number[][]
+  private readonly busy: { batch: number; until: number }[]
 
-  constructor(private readonly lengths: readonly number[]) {}
+  constructor(private readonly workload: Workload) {
+    const { budget, consumers } = workload
+    this.core = new Core(
+      config({
+        spanWaste: RULE_OPTIONS.spanWaste.fallback,
+        releaseThreshold: null,
+        channelDepth: DEPTH,
+        maxQueuedTokens: 96 * budget,
+        leaseTimeoutMs: 1e9,
+        leaseMaxMs: 1e9,
+        lengthsOnly: true,
+      }),
+    )
+    this.channels = Array.from({ length: consumers + 1 }, () => [])
+    this.busy = this.channels.map(() => ({ batch: 0, until: Number.POSITIVE_INFINITY }))
+  }
 
   run(): void {
-    for (let consumer = 1; consumer <= CONSUMERS; consumer++) {
-      const made = contract({ batchSize: 4096, tokens: BUDGET })
+    const { budget, consumers, lengths } = this.workload
+    for (let consumer = 1; consumer <= consumers; consumer++) {
+      const made = contract({ batchSize: 4096, tokens: budget, inputLength: 8192 })
       this.step({ type: 'register', consumer, name: `gpu${consumer}`, contract: made })
     }
-    // One block a millisecond; a budget takes 2 + 8.2 ms, so two consumers do about 3.2 tokens a us.
-    const perMs = Math.ceil((1.25 * CONSUMERS * BUDGET) / (serviceNs(BUDGET) / 1e6))
-    for (let arrivalAt = 0; this.submitted < this.lengths.length; arrivalAt += 1e6) {
+    // About eight blocks in the time of a batch: a budget of 16,384 takes 2 + 8.2 ms.
+    const everyNs = Math.floor(serviceNs(budget) / 8)
+    const tokens = Math.ceil((1.25 * consumers * budget) / 8)
+    for (let arrivalAt = 0; this.submitted < lengths.length; arrivalAt += everyNs) {
       this.until(arrivalAt)
-      this.arrive(perMs)
+      this.arrive(tokens)
     }
+    this.batchesAtEnd = this.batches.length
     this.step({ type: 'flush', job: 0 })
     this.until(Number.POSITIVE_INFINITY)
   }
@@ -108,15 +148,15 @@ class Stream {
   idleShare(): number {
     const { consumers, models } = this.core.counts()
     const span = models[0].inputEndedAt! - models[0].firstDispatchAt!
-    return sum(consumers.map((one) => one.idleNsDuringInput)) / (span * CONSUMERS)
+    return sum(consumers.map((one) => one.idleNsDuringInput)) / (span * this.workload.consumers)
   }
 
   private arrive(tokens: number): void {
+    const { lengths } = this.workload
     const from = this.submitted
     let to = from
-    for (let held = 0; to < this.lengths.length && held < tokens; to++) held += this.lengths[to]
-    const chosen = Int32Array.from(this.lengths.slice(from, to))
-    const total = sum(chosen)
+    for (let held = 0; to < lengths.length && held < tokens; to++) held += lengths[to]
+    const chosen = Int32Array.from(lengths.slice(from, to))
     const ids = new Uint8Array(chosen.length * 4)
     const view = new DataView(ids.buffer)
     for (let i = 0; i < chosen.length; i++) view.setUint32(i * 4, from + i)
@@ -127,7 +167,7 @@ class Stream {
         count: chosen.length,
         model: new Int32Array(chosen.length).fill(1),
         lengths: chosen,
-        tokens: new Int32Array(total),
+        tokens: new Int32Array(0),
         ids,
         idEnds: Uint32Array.from(chosen, (_, i) => (i + 1) * 4),
         payloads: null,
@@ -185,7 +225,7 @@ class Stream {
       if (sent !== undefined) this.sent(sent)
       more = sent !== undefined
     }
-    for (let consumer = 1; consumer <= CONSUMERS; consumer++) this.take(consumer)
+    for (let consumer = 1; consumer < this.busy.length; consumer++) this.take(consumer)
     return all
   }
 
@@ -201,29 +241,46 @@ function serviceNs(padded: number): number {
   return 2000 * US + padded * 500
 }
 
-function shortTexts(count: number, seed: number): number[] {
+function shortTexts(count: number, seed: number, consumers: number): Workload {
+  return { lengths: logNormal(count, seed, 90, 0.8, 512), longest: 512, budget: 16_384, consumers }
+}
+
+function longTexts(count: number, seed: number, consumers: number): Workload {
+  return {
+    lengths: logNormal(count, seed, 400, 0.9, 8192),
+    longest: 8192,
+    budget: 131_072,
+    consumers,
+  }
+}
+
+function logNormal(count: number, seed: number, median: number, sigma: number, longest: number) {
   const random = new Random(seed)
   return Array.from({ length: count }, () => {
     const normal = Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(6.2831853 * random.next())
-    return Math.max(4, Math.min(512, Math.round(90 * Math.exp(0.8 * normal))))
+    return Math.max(4, Math.min(longest, Math.round(median * Math.exp(sigma * normal))))
   })
 }
 
 /** Longest first, as many as the budget holds: the practical optimum, which cannot stream. */
-function sortReference(lengths: readonly number[]) {
+function sortReference({ lengths, budget }: Workload) {
   const sorted = [...lengths].sort((a, b) => b - a)
   const fills: number[] = []
   let padded = 0
   for (let at = 0; at < sorted.length; ) {
     const width = Math.ceil(sorted[at] / 8) * 8
-    const size = Math.min(Math.floor(BUDGET / width), sorted.length - at)
-    fills.push((size * width) / BUDGET)
+    const size = Math.min(Math.floor(budget / width), sorted.length - at)
+    fills.push((size * width) / budget)
     padded += size * width
     at += size
   }
   const actual = sum(lengths)
   fills.sort((a, b) => a - b)
   return { batches: fills.length, waste: 1 - actual / padded, fills }
+}
+
+function itemsOf(batches: readonly Batch[]): number {
+  return sum(batches.map((batch) => batch.size))
 }
 
 function wasteOf(batches: readonly Batch[]): number {

@@ -11,6 +11,7 @@ import {
   RESULT_COMPLETED,
   RESULT_FAILED,
   RESULT_OUT_OF_MEMORY,
+  SUBMIT_QUEUE_FULL,
 } from '../src/types.js'
 import { ShadowQueues } from './shadow-queues.js'
 
@@ -96,6 +97,8 @@ export class Shadow {
   gateOpen = false
   private tickedAt = -1
   /** Since when a model has had an idle consumer and work, per model (I8). */
+  /** Length of the item that the last submission was refused for, or 0 (S13b). */
+  private refusedLength = 0
   private readonly stuckSince = new Map<number, number>()
 
   constructor(
@@ -244,13 +247,13 @@ export class Shadow {
     })
   }
 
-  /** S28: the consumer's budget is at most half of what the batch was packed by. */
+  /** S28: the consumer's budget is half of what the batch was packed by, or its longest item. */
   private reportTooMuch(
     consumer: ShadowConsumer,
     batch: ShadowBatch,
     event: Extract<CoreEvent, { type: 'results' }>,
   ): void {
-    const tooMuch = [...event.index].some(
+    const tooMuch = [...event.index].filter(
       (index, i) =>
         event.outcome[i] === RESULT_OUT_OF_MEMORY &&
         index < batch.items.length &&
@@ -258,16 +261,11 @@ export class Shadow {
         batch.items[index].state === 'leased' &&
         batch.items[index].batch === batch.number,
     )
-    if (!tooMuch || batch.items.length === 1 || consumer.draining) return
-    consumer.reducedLeft = 100
-    // Under the actual rule half of the tokens may not hold the longest item: it must.
+    if (tooMuch.length === 0 || batch.items.length === 1 || consumer.draining) return
+    const longest = Math.max(...tooMuch.map((index) => batch.items[index].length))
     const rounding = Math.max(consumer.contract.roundTo, this.config.roundTo)
-    const longest = Math.max(
-      ...batch.items
-        .filter((_, at) => event.outcome[event.index.indexOf(at)] === RESULT_OUT_OF_MEMORY)
-        .map((item) => item.length),
-    )
-    const least = Math.min(Math.ceil(longest / rounding) * rounding, batch.tokens)
+    const least = Math.min(roundUp(longest, rounding), batch.tokens)
+    consumer.reducedLeft = 100
     consumer.tokens = Math.min(consumer.tokens, Math.max(Math.floor(batch.tokens / 2), least))
   }
 
@@ -308,6 +306,7 @@ export class Shadow {
   ): void {
     switch (effect.type) {
       case 'submitted':
+        this.refusedLength = refusedLength(event, effect.codes)
         effect.codes.forEach((code, i) => {
           if (code !== 0) return
           this.accept(++this.lastSequence, submitted[i])
@@ -316,6 +315,7 @@ export class Shadow {
         })
         return
       case 'admitted':
+        this.refusedLength = refusedLength(event, effect.codes)
         effect.sequences.forEach((number, i) => {
           if (number === 0) return
           check(number === ++this.lastSequence, 'a number that is not the next')
@@ -427,6 +427,7 @@ export class Shadow {
     check(this.gateOpen, 'I3: dispatched while the gate is closed')
     const consumer = this.consumers.get(effect.consumer)!
     const items = [...effect.items].map((slot) => this.itemOf(slot))
+    this.checkSpan(effect, consumer, items)
     for (const item of items) {
       check(
         item.state === 'queued' || item.state === 'reclaimed' || item.state === 'grouped',
@@ -565,9 +566,10 @@ export class Shadow {
     const work = new Map<number, ShadowItem[]>()
     for (const item of this.unsettled) work.set(item.model, [])
     for (const item of this.unsettled) work.get(item.model)!.push(item)
+    for (const model of this.stuckSince.keys()) if (!work.has(model)) this.stuckSince.delete(model)
     for (const [model, items] of work) {
       const ready = items.filter((item) => !onHold.has(item.job))
-      this.checkWorkConserving(model, items, ready)
+      this.checkWorkConserving(model, ready)
       this.checkGroups(model, ready, now)
       this.checkProgress(model, ready, now)
     }
@@ -619,18 +621,13 @@ export class Shadow {
   }
 
   /** I5: a free place and work that is ready for it and allowed to it never coexist. */
-  private checkWorkConserving(
-    model: number,
-    work: readonly ShadowItem[],
-    allowed: readonly ShadowItem[],
-  ): void {
+  private checkWorkConserving(model: number, allowed: readonly ShadowItem[]): void {
     if (!this.gateOpen) return
     const members = this.membersOf(model)
+    const atLimit = this.isAtLimit()
     const waiting = allowed.filter((item) => item.state === 'queued' || item.state === 'reclaimed')
     if (waiting.length === 0 || members.length === 0) return
-    const stillOpen = work.some(
-      (item) => item.state !== 'leased' && this.flushed.get(item.job) === false,
-    )
+    const stillOpen = this.isInputOpen(model)
     // One consumer of the model may be emptying for suspects that wait (S27).
     let passedOver = allowed.some(
       (item) => item.state === 'grouped' && item.suspicion!.kind === 'suspect',
@@ -642,16 +639,22 @@ export class Shadow {
       const held = [...member.channel, ...member.inFlight]
       if (held.some((batch) => batch.suspect)) continue
       const full = this.fullBatches(member, waiting)
-      const few = !stillOpen && full < members.length * this.config.channelDepth
+      const left = Math.max(full, this.paddedBatches(member, waiting))
+      const few = !stillOpen && left < members.length * this.config.channelDepth
       const tail = few || this.cleaning.has(model)
       if (tail && member.channel.length > 0) continue
       // Plain rules leave full batches behind on purpose; the rest holds for them too.
       if (this.config.serve === 'first') continue
-      if (passedOver > 0 && held.length > 0 && this.isOwed(member, full, waiting, members)) {
+      const { waste } = spanOf(member, this.queues, waiting)
+      const isSpanReady =
+        waste <= 1 && (waste < this.mostWaste(member) - 1e-9 || (this.hasSpans() && atLimit))
+      const isFull = full > 0 || isSpanReady
+      if (passedOver > 0 && held.length > 0 && this.isOwed(member, isFull, waiting, members)) {
         passedOver--
         continue
       }
       check(full === 0, `I5: consumer ${member.id} has a place and a full batch waits`)
+      check(!isSpanReady, `I5: consumer ${member.id} has a place, a span of ${waste} waits`)
       for (const item of waiting) {
         const ready = item.state === 'reclaimed' || this.cleaning.has(model)
         const holds = this.holds(member, item)
@@ -666,15 +669,16 @@ export class Shadow {
   /** Whether this member would be served, were it not kept. */
   private isOwed(
     member: ShadowConsumer,
-    full: number,
+    isFull: boolean,
     waiting: readonly ShadowItem[],
     members: readonly ShadowConsumer[],
   ): boolean {
-    if (full > 0) return true
+    if (isFull) return true
+    const most = members.every((one) => one.tokens <= member.tokens)
     return waiting.some((item) => {
       const ready = item.state === 'reclaimed' || this.cleaning.has(item.model)
       const alone = members.every((one) => !this.holds(one, item))
-      return alone || (ready && this.holds(member, item))
+      return (alone && most) || (ready && this.holds(member, item))
     })
   }
 
@@ -713,6 +717,76 @@ export class Shadow {
     const padded = Math.ceil(shape / roundTo) * roundTo
     const withinActual = this.config.budgetRule === 'padded' || shape <= tokens
     return withinActual && padded <= this.mostPadded(member)
+  }
+
+  /** S13a, S13b: a span pads no more than the consumer's need allows, or it is the least padded. */
+  private checkSpan(
+    effect: DispatchEffect,
+    consumer: ShadowConsumer,
+    items: readonly ShadowItem[],
+  ): void {
+    const { roundTo, batchSize } = consumer.contract
+    if (!effect.normal || effect.sources.disk > 0 || !this.hasSpans()) return
+    const lengths = items.map((item) => this.queues.paddedLength(item.length))
+    const longest = Math.max(...lengths)
+    if (lengths.every((length) => length === longest)) return
+    // Items that end below the edge of their class leave room for more than the span's full count.
+    const count = Math.min(batchSize, Math.floor(consumer.tokens / roundUp(longest, roundTo)))
+    check(lengths.length >= count, 'S13a: a span of less than a full count')
+    const span = lengths.sort((a, b) => b - a).slice(0, count)
+    const waste = 1 - sum(span) / (longest * count)
+    const onHold = this.jobsOnHold()
+    const waiting = [...this.unsettled].filter(
+      (item) => item.model === consumer.contract.model && !onHold.has(item.job),
+    )
+    if (!this.inputLengthsDiffer(consumer.contract.model)) {
+      check(this.fullBatches(consumer, waiting) === 0, 'S13b: a span before a lane that is full')
+    }
+    const allowed = waste <= this.mostWaste(consumer) + 1e-9
+    check(allowed || this.isAtLimit(), `S13b: a span that pads ${waste}`)
+    const least = spanOf(consumer, this.queues, waiting).waste
+    check(waste <= least + 1e-9, `S13b: a span that pads ${waste}, though one pads ${least}`)
+  }
+
+  private hasSpans(): boolean {
+    const { readyRule, budgetRule, spanWaste } = this.config
+    return readyRule === 'full-batch' && budgetRule === 'padded' && spanWaste.some((one) => one > 0)
+  }
+
+  private mostWaste({ channel, inFlight, contract }: ShadowConsumer): number {
+    const { spanWaste } = this.config
+    const need = channel.length > 0 ? 0 : inFlight.length > 0 ? 1 : 2
+    if (need < 2 && !this.isInputOpen(contract.model)) return -1
+    return this.hasSpans() ? spanWaste[Math.min(need, spanWaste.length - 1)] : -1
+  }
+
+  /** The queue is at its limit: what was refused last does not fit. */
+  private isAtLimit(): boolean {
+    if (this.refusedLength === 0) return false
+    const { reserved } = this.core.counts()
+    const waiting = [...this.unsettled].filter((item) => item.state !== 'leased')
+    const tokens = sum(waiting.map((item) => item.length)) + reserved.tokens + this.refusedLength
+    const { maxQueuedItems, maxQueuedTokens } = this.config
+    return waiting.length + reserved.items >= maxQueuedItems || tokens > maxQueuedTokens
+  }
+
+  private isInputOpen(model: number): boolean {
+    for (const { model: its, state, job } of this.unsettled) {
+      if (its === model && state !== 'leased' && this.flushed.get(job) === false) return true
+    }
+    return false
+  }
+
+  private inputLengthsDiffer(model: number): boolean {
+    return new Set(this.membersOf(model).map((one) => one.contract.inputLength)).size > 1
+  }
+
+  /** Batches that the queued padded tokens fill, where shapes complete each other (S11). */
+  private paddedBatches(member: ShadowConsumer, waiting: readonly ShadowItem[]): number {
+    if (!this.hasSpans()) return 0
+    const queued = waiting.filter((item) => item.state === 'queued' && !item.durable)
+    const padded = sum(queued.map((item) => this.queues.paddedLength(item.length)))
+    return Math.floor(padded / member.tokens)
   }
 
   private fullBatches(member: ShadowConsumer, waiting: readonly ShadowItem[]): number {
@@ -790,6 +864,39 @@ export function fresh(item: ShadowItem): ShadowItem {
     deadlineAt: Number.POSITIVE_INFINITY,
     suspicion: null,
   }
+}
+
+function refusedLength(event: CoreEvent, codes: Uint8Array): number {
+  const at = codes.indexOf(SUBMIT_QUEUE_FULL)
+  return (event.type === 'submit' || event.type === 'admit') && at >= 0
+    ? event.block.lengths[at]
+    : 0
+}
+
+/** The least padded full count over several shapes, by trying all; waste 2 when there is none. */
+function spanOf(
+  { contract, tokens }: ShadowConsumer,
+  queues: ShadowQueues,
+  waiting: readonly ShadowItem[],
+): { readonly waste: number } {
+  const lengths = waiting
+    .filter((item) => item.state === 'queued' && !item.durable)
+    .map((item) => queues.paddedLength(item.length))
+    .sort((a, b) => b - a)
+  let waste = 2
+  lengths.forEach((longest, at) => {
+    if (at > 0 && lengths[at - 1] === longest) return
+    const padded = roundUp(longest, contract.roundTo)
+    const count = Math.min(contract.batchSize, Math.floor(tokens / padded))
+    if (count === 0 || at + count > lengths.length) return
+    const own = sum(lengths.slice(at, at + count))
+    if (own < count * longest) waste = Math.min(waste, 1 - own / (count * longest))
+  })
+  return { waste }
+}
+
+function roundUp(length: number, multiple: number): number {
+  return Math.ceil(length / multiple) * multiple
 }
 
 function sum(numbers: readonly number[]): number {
