@@ -470,9 +470,10 @@ class Broker implements RunningBroker {
   /** Jobs that go on only when someone reads (S34): what `fabric-broker status` shows. */
   #stalledJobs(): BrokerState['stalledJobs'] {
     const held = this.#engine.counts().jobs.filter(({ onHold }) => onHold)
-    return held.flatMap(({ job: number, waiting, unreadResultBytes }) => {
+    return held.flatMap(({ job: number, waiting, unreadResultBytes, paused }) => {
       const job = Array.from(this.#jobs).find((each) => each.number === number)
-      const reason = `${unreadResultBytes} bytes of its results are unread (maxUnreadResultBytes ${this.config.maxUnreadResultBytes}): it goes on when they are read`
+      const unread = `${unreadResultBytes} bytes of its results are unread (maxUnreadResultBytes ${this.config.maxUnreadResultBytes}): it goes on when they are read`
+      const reason = paused ? 'it is paused, and goes on when it is resumed' : unread
       return job === undefined ? [] : [{ id: job.id, waiting, unreadResultBytes, reason }]
     })
   }

@@ -146,6 +146,7 @@ export class JobTable {
     job.state = found.state
     job.accepted = found.accepted
     job.endedNs = found.state === 'ended' ? now : null
+    job.paused = found.paused
     Object.assign(job.settled, found.settled)
     return this.#add(job)
   }

@@ -100,6 +100,13 @@ it('S34: admitted items hold their room until the disk has answered, and give it
   expect(queue.disk).toEqual({ items: 1, tokens: 8 })
 })
 
+it('S34: an item that the core refuses gets no number and holds no room', () => {
+  const bench = new DiskBench({ maxItemBytes: 64 })
+  const { sequences } = bench.admit([8, 100, 8])
+  expect([...sequences]).toEqual([1, 0, 2])
+  expect(bench.core.counts().reserved.items).toBe(2)
+})
+
 it('S36: what the store calls a duplicate is not accepted and does not reopen its job', () => {
   const bench = new DiskBench()
   bench.keep([{ id: 'a', length: 8 }])

@@ -41,6 +41,8 @@ export class Durability implements ResultKeeper {
       lastSequence: recovery.lastSequence,
       jobs: recovery.jobs.map(restoredJob),
     })
+    for (const { number, paused } of recovery.jobs)
+      if (paused) this.host.run({ type: 'pauseJob', job: number })
     if (jobs.find(DEFAULT_JOB) === undefined) await this.createJob(jobs.create(DEFAULT_JOB))
   }
 

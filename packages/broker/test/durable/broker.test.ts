@@ -155,6 +155,34 @@ describe('disk mode', () => {
   })
 })
 
+describe('disk mode, jobs and deadlines', () => {
+  test('a paused job is paused after a restart, and goes on when it is resumed', async () => {
+    const dataDir = join(temporaryFolder(), 'data')
+    const first = await testBroker({ dataDir })
+    await first.post('/v1/jobs', { id: 'j' })
+    await first.post('/v1/items?job=j', items(8))
+    await first.post('/v1/jobs/j/pause')
+    await first.stop()
+    const broker = await testBroker({ dataDir })
+    expect((await broker.get('/v1/jobs/j')).body).toMatchObject({ paused: true, waiting: 8 })
+    expect(broker.state().stalledJobs).toMatchObject([{ id: 'j' }])
+    expect(broker.state().stalledJobs[0].reason).toMatch(/paused/)
+    const consumer = await FakeConsumer.connect(broker.socketPath)
+    await broker.post('/v1/jobs/j/resume')
+    await consumer.work(() => broker.state().items.settled.completed === 8)
+  })
+
+  test('S35: an item with a deadline says that it need not be durable', async () => {
+    const broker = await testBroker({ dataDir: join(temporaryFolder(), 'data') })
+    const item = { ...items(1)[0], deadlineMs: 60_000 }
+    const refused = await broker.post('/v1/items', [item])
+    expect(refused.status).toBe(422)
+    expect(refused.body.error.field).toBe('items[0].deadlineMs')
+    const taken = await broker.post('/v1/items', [{ ...item, durable: false }])
+    expect(taken.body).toMatchObject({ accepted: 1 })
+  })
+})
+
 describe('memory mode', () => {
   test('does not take an item that must be durable', async () => {
     const broker = await testBroker()
