@@ -63,6 +63,7 @@ export class FakeBroker {
       id,
       model: 1,
       createdAt: new Date(0).toISOString(),
+      weight: 1,
       state: this.ended ? 'ended' : this.flushes > 0 ? 'flushed' : 'open',
       accepted: this.items.size,
       settled,

@@ -89,6 +89,7 @@ export const job = (number: number, more: Partial<StoredJob> = {}): StoredJob =>
   number,
   id: `job-${number}`,
   model: 1,
+  weight: 1,
   createdAtMs: 1000,
   state: 'open',
   paused: false,
