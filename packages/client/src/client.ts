@@ -55,12 +55,9 @@ export class FabricClient {
       contentType: 'application/json',
       body: JSON.stringify({ id, model, weight }),
     } as const
-    const create = () => this.#transport.json<JobInfo>('/v1/jobs', request)
     // The id is ours, so asking again after a lost answer finds the job and makes no second one.
-    const info = await create().catch((error) =>
-      error?.code === 'FABRIC_CONNECTION_LOST' ? create() : Promise.reject(error),
-    )
-    return this.job(info.id)
+    const create = () => this.#transport.json<JobInfo>('/v1/jobs', request)
+    return this.job((await retrying(this.#policy, create)).id)
   }
 
   /** A job that exists; nothing is asked of the broker yet. */
@@ -120,7 +117,7 @@ export class FabricClient {
     return this.#transport.json('/v1/state', { signal })
   }
 
-  /** Whether the broker lives, waiting for one that is just starting. */
+  /** Whether the broker lives; waits for one that does not answer as `retry` says. */
   async health(): Promise<Record<string, unknown>> {
     return retrying(this.#policy, () => this.#transport.json('/healthz'))
   }

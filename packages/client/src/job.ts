@@ -46,11 +46,12 @@ export class Job {
    * @throws FabricError FABRIC_RESULTS_GONE when it cannot.
    */
   checkReadable(offset: number): Promise<void> {
-    return checkReadable(this.#transport, this.id, offset)
+    return retrying(this.#policy, () => checkReadable(this.#transport, this.id, offset))
   }
 
-  info(): Promise<JobInfo> {
-    return this.#transport.json(this.#path())
+  info({ signal }: { signal?: AbortSignal | undefined } = {}): Promise<JobInfo> {
+    const request = () => this.#transport.json<JobInfo>(this.#path(), { signal })
+    return retrying(this.#policy, request, signal)
   }
 
   /** Ends the job's input: what waits is packed without waiting for more (S29). */

@@ -1,18 +1,12 @@
 // `fabric run` that is gone on with, when the broker has given up the results that were read, and when
 // it was started anew.
-import {
-  appendFileSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Handler } from '@fabric/consumer'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { fabric, outputOf, start } from './support/command.js'
-import { openRealBroker } from './support/real-broker.js'
-import { gated, items, progressed, setUp } from './support/run.js'
+import { openRealBroker, startConsumer } from './support/real-broker.js'
+import { gated, items, resultOf, setUp, written } from './support/run.js'
 import { temporaryFolder } from './support/texts.js'
 
 /** Rows large enough to fill segments of the broker's results, which it then gives up. */
@@ -33,10 +27,10 @@ async function brokenOff(order: string) {
   const input = set.write(items(400))
   const flags = ['--order', order, '--job', 'nightly', '--summary', 'json']
   const first = start(set.run(input, ...flags))
-  await Promise.all([gate.isStuck, progressed(first)])
+  const kept = order === 'input' ? `${set.output}.partial` : set.output
+  await Promise.all([gate.isStuck, written(kept)])
   first.child.kill('SIGINT')
   expect((await first.ended).code).toBe(130)
-  const kept = order === 'input' ? `${set.output}.partial` : set.output
   const results = `${set.broker.httpUrl}/v1/jobs/nightly/results`
   await (await fetch(`${results}?limit=0&offset=${outputOf(kept).length}`)).text() // they have arrived
   const begin = await fetch(results)
@@ -91,8 +85,9 @@ describe.each(['input', 'completion'])('a run that is gone on with, order %s', (
 
 describe('a broker that has not what is asked of it any more', () => {
   it('fabric results leaves an older file as it is when the results are gone', async () => {
-    const { broker, output, release } = await brokenOff('input')
+    const { broker, folder, release } = await brokenOff('input')
     release()
+    const output = join(folder, 'old.jsonl')
     writeFileSync(output, 'old\n')
     const args = ['results', 'nightly', '-o', output, '--broker', broker.httpUrl]
     const ended = await fabric(args)
@@ -101,11 +96,12 @@ describe('a broker that has not what is asked of it any more', () => {
     expect(readFileSync(output, 'utf8')).toBe('old\n')
   })
 
-  it('a run says that the broker was started anew, and does not name a job that is gone', async () => {
+  it('a run says that the broker was started anew, and given again submits what has no result', async () => {
     const gate = gated(8)
     const { broker, output, run, write } = await setUp({ handler: gate.handler })
-    const first = start(run(write(items(400))))
-    await gate.isStuck
+    const args = run(write(items(400)))
+    const first = start(args)
+    await Promise.all([gate.isStuck, written(`${output}.partial`)])
     const stopped = broker.stop() // its consumer ends with the batch that it holds
     gate.release()
     await stopped
@@ -116,9 +112,15 @@ describe('a broker that has not what is asked of it any more', () => {
     expect(code).toBe(1)
     expect(stderr).toMatch(/stopped: the broker was started anew at .*its memory is lost/)
     expect(stderr).toMatch(
-      /items are done, kept in .*out\.jsonl\.partial; the job cannot be gone on/,
+      /kept in .*out\.jsonl\.partial; .*the same command, which submits the items without a result anew/,
     )
-    expect(stderr).not.toContain('--job')
-    expect(existsSync(`${output}.partial`)).toBe(true)
+    const kept = outputOf(`${output}.partial`).length
+    await startConsumer(second)
+    const again = await fabric([...args, '--summary', 'json'])
+    expect(again.code).toBe(0)
+    expect(again.stderr).toMatch(/^fabric: .* items without one are submitted anew$/m)
+    expect(outputOf(output)).toEqual(items(400).map(resultOf))
+    expect(JSON.parse(again.stdout)).toMatchObject({ completed: 400, duplicates: 0 })
+    expect(second.state().items.accepted).toBe(400 - kept)
   })
 })

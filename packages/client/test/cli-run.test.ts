@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { loadTokenizer } from '../src/tokenizer/load.js'
 import { IdBuffer } from '../src/tokenizer/tokenizer.js'
 import { fabric, outputOf, start } from './support/command.js'
-import { gated, items, progressed, resultOf, setUp } from './support/run.js'
+import { gated, items, resultOf, setUp, written } from './support/run.js'
 import { BERT_TOKENIZER, glosses, writeFile } from './support/texts.js'
 
 describe('fabric run', () => {
@@ -217,14 +217,15 @@ describe('fabric run: broken off', () => {
       const input = write(items(400))
       const flags = ['--order', order, '--job', 'nightly', '--summary', 'json']
       const first = start(run(input, ...flags))
-      await Promise.all([gate.isStuck, progressed(first)])
+      const file = order === 'input' ? `${output}.partial` : output
+      await Promise.all([gate.isStuck, written(file)])
       first.child.kill('SIGINT')
       const { code, stderr } = await first.ended
       expect(code).toBe(130)
       expect(stderr).toMatch(
-        /interrupted\nfabric: \d+( of 400)? items are done, kept in .*--job nightly/,
+        /interrupted\nfabric: \d+( of 400)? items are done, kept in .*to go on: the same command$/m,
       )
-      const kept = outputOf(order === 'input' ? `${output}.partial` : output)
+      const kept = outputOf(file)
       expect(kept.length).toBeGreaterThan(0)
       expect(kept.every(({ status }) => status === 'completed')).toBe(true)
 

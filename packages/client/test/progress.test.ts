@@ -62,6 +62,7 @@ describe('progress where there is no terminal', () => {
     stats.badLines = 3
     stats.waitingFor = 'the queue is full, waiting for room'
     tick(5000, state(1))
+    stats.silentSinceMs = 17_000
     tick(5000, null)
     const lines = shown().trim().split('\n')
     expect(lines[0]).toMatch(
@@ -71,7 +72,7 @@ describe('progress where there is no terminal', () => {
     expect(lines[2]).toMatch(
       /gate open, 1 consumer, 3 failed, the queue is full, waiting for room$/,
     )
-    expect(lines[3]).toMatch(/the broker does not answer$/)
+    expect(lines[3]).toMatch(/broker unreachable, retrying for 3 s$/)
   })
 
   it('is nothing when not wanted, warnings apart', () => {

@@ -47,6 +47,15 @@ describe('results', () => {
     expect(waits).toHaveLength(3)
   })
 
+  it('are asked for again as a broker that drains says, however often', async () => {
+    const { broker, read, waits } = await setUp(3)
+    const error = { code: 'FABRIC_DRAINING', message: 'draining' }
+    const refusal = { status: 503, headers: { 'retry-after': '400' }, body: { error } }
+    broker.resultRefusals.push(refusal, refusal)
+    expect(values(await read())).toEqual(upTo(3))
+    expect(waits).toEqual([400_000, 400_000])
+  })
+
   it('go on when the broker closed the stream before the job ended', async () => {
     const { broker, read } = await setUp(20)
     broker.ended = false

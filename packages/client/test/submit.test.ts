@@ -97,12 +97,14 @@ describe('submit: backpressure', () => {
     expect(summary).toMatchObject({ accepted: 10, refused: 0, retries: 3, waitedMs: 2100 })
   })
 
-  it('does the same for a refusal of the whole request: 429, and 503 with Retry-After', async () => {
+  it('does the same for a refusal of the whole request: 429, 503 and 507 with Retry-After', async () => {
     const { broker, job, waits } = await setUp()
     const refusals = [
       [429, 'FABRIC_RESULTS_UNREAD', { 'retry-after': '2' }],
       [503, 'FABRIC_DRAINING', { 'retry-after': '5' }],
       [429, 'FABRIC_QUEUE_FULL', {}],
+      [507, 'FABRIC_DISK_FULL', { 'retry-after': '7' }],
+      [503, 'FABRIC_DISK_FAILED', { 'retry-after': '3' }],
     ] as const
     let next = 0
     broker.onItems = () => {
@@ -113,9 +115,29 @@ describe('submit: backpressure', () => {
     }
     const told: string[] = []
     await job.submit(items(2), { onWait: (because, ms) => told.push(`${because?.code} ${ms}`) })
-    expect(waits).toEqual([2000, 5000, 1000])
+    expect(waits).toEqual([2000, 5000, 1000, 7000, 3000])
     expect(told[0]).toBe('FABRIC_RESULTS_UNREAD 2000')
-    expect(broker.requests).toHaveLength(4)
+    expect(broker.requests).toHaveLength(6)
+  })
+
+  it('sends items again that the broker could not keep on its disk', async () => {
+    const { broker, job } = await setUp()
+    broker.onItems = (sent) => {
+      if (broker.requests.length > 1) return undefined
+      const error = { code: 'FABRIC_DISK_FULL', message: 'no room' }
+      const items = sent.map(({ id }) => ({ id, status: 'refused', error }))
+      return { body: { accepted: 0, duplicate: 0, refused: 2, items, retryAfterMs: 5 } }
+    }
+    expect(await job.submit(items(2))).toMatchObject({ accepted: 2, refused: 0, retries: 1 })
+  })
+
+  it('waits for a broker that drains before it ends the input', async () => {
+    const { broker, job, waits } = await setUp()
+    const error = { code: 'FABRIC_DRAINING', message: 'draining' }
+    const drains = [{ status: 503, headers: { 'retry-after': '4' }, body: { error } }]
+    broker.onFlush = () => drains.pop()
+    await job.submit(items(1))
+    expect([waits, broker.flushes]).toEqual([[4000], 2])
   })
 
   it('sends nothing again before everything earlier is in', async () => {
@@ -146,6 +168,16 @@ describe('submit: broken connections', () => {
     expect(summary).toMatchObject({ items: 3, accepted: 0, duplicate: 3, tokens: 9 })
   })
 
+  it('sends a request again whose answer broke off within its body', async () => {
+    const { broker, job } = await setUp()
+    broker.onItems = (sent) => {
+      if (broker.requests.length > 1) return undefined
+      broker.accept(sent)
+      return 'cut within the body'
+    }
+    expect(await job.submit(items(3))).toMatchObject({ accepted: 0, duplicate: 3, retries: 1 })
+  })
+
   it('repeats a flush until it is answered', async () => {
     const { broker, job } = await setUp()
     let cuts = 2
@@ -158,7 +190,7 @@ describe('submit: broken connections', () => {
     const waits: number[] = []
     const sleep = async (ms: number) => void waits.push(ms)
     const broker = await closedAddress()
-    const client = new FabricClient({ broker, retry: { sleep, attempts: 4 } })
+    const client = new FabricClient({ broker, retry: { sleep, forMs: 700 } })
     const error = await client
       .job('j1')
       .submit(items(1))

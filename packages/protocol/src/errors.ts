@@ -196,6 +196,15 @@ const kinds = {
     status: 400,
     meaning: 'An output file cannot be written, or is at the same time a file that is read.',
   },
+  FABRIC_OUTPUT_IN_USE: {
+    status: 409,
+    meaning: 'Another fabric command on this host writes to the same output.',
+  },
+  FABRIC_OTHER_RUN: {
+    status: 409,
+    meaning:
+      'The output holds the beginning of a run of another input or of other arguments; the message names them. Give the same, or `--restart`.',
+  },
   FABRIC_SCENARIO: {
     status: 400,
     meaning:

@@ -4,7 +4,15 @@ import { FabricError } from '@fabric/protocol'
 import { Command, CommanderError, Option } from 'commander'
 import { Signals } from './interrupt.js'
 import { manageProgram } from './manage.js'
-import { apiKeyOption, brokerOption, EXIT, inputOptions, type RunOptions } from './options.js'
+import {
+  apiKeyOption,
+  brokerOption,
+  EXIT,
+  inputOptions,
+  type RunOptions,
+  restartOption,
+  retryOption,
+} from './options.js'
 import { type ResultsFlags, resultsCommand } from './results.js'
 import { runCommand } from './run.js'
 import { type SimulateFlags, simulateCommand } from './simulate.js'
@@ -17,6 +25,7 @@ const { version } = JSON.parse(
 
 const LINES = `
 A line is {"id"?, "text"} with --tokenizer, {"id"?, "tokens": [..]}, or {"id"?, "payload", "length"}.
+Killed at any point, the same command goes on where it was.
 Exit code: 0 all completed, 1 could not run, 2 wrong usage, 3 some items failed, 130 interrupted.`
 
 let exitCode: number = EXIT.completed
@@ -43,8 +52,10 @@ function runProgram(program: Command): void {
     new Option('--order <order>', 'order of the output')
       .choices(['input', 'completion'])
       .default('input'),
+    restartOption(),
     brokerOption(),
     apiKeyOption(),
+    retryOption(),
     new Option('--no-progress', 'no progress display'),
     new Option('--quiet', 'nothing but errors'),
     new Option('--summary <format>', 'form of the summary')
@@ -62,17 +73,16 @@ function otherPrograms(program: Command): void {
     .command('submit')
     .argument('<input>', "JSONL file of items, '-' for standard input")
     .description('submit a file of items, end the input and print the id of the job')
-  withOptions(submit, [...inputOptions(), brokerOption(), apiKeyOption()]).action(
-    async (input, options) => {
-      exitCode = await submitCommand(input, options)
-    },
-  )
+  const broker = () => [brokerOption(), apiKeyOption(), retryOption()]
+  withOptions(submit, [...inputOptions(), ...broker()]).action(async (input, options) => {
+    exitCode = await submitCommand(input, options, signals)
+  })
   const results = program
     .command('results')
     .argument('<job>', 'id of the job')
     .description('write the results of a job to a file until it ends')
     .option('--no-follow', 'only the results that are there')
-  withOptions(results, [outputOption(), brokerOption(), apiKeyOption()]).action(
+  withOptions(results, [outputOption(), restartOption(), ...broker()]).action(
     async (job: string, options: ResultsFlags) => {
       exitCode = await resultsCommand(job, options, signals)
     },

@@ -1,6 +1,7 @@
 // The flags that commands share, and what exit codes mean.
 import { InvalidArgumentError, Option } from 'commander'
 import { DEFAULT_BROKER } from '../client.js'
+import { DEFAULT_RETRY } from '../http/retry.js'
 
 export const EXIT = { completed: 0, couldNotRun: 1, usage: 2, someFailed: 3 } as const
 
@@ -8,6 +9,16 @@ export interface BrokerOptions {
   readonly broker: string
   readonly apiKey?: string
 }
+
+export interface RetryFlags {
+  readonly retryFor: number
+}
+
+/** What a command's client is made with. */
+export const clientOptions = ({ broker, apiKey, retryFor }: BrokerOptions & RetryFlags) => ({
+  ...{ broker, apiKey },
+  retry: { forMs: retryFor },
+})
 
 export interface InputFlags {
   readonly model: number
@@ -19,12 +30,13 @@ export interface InputFlags {
   readonly workers?: number
 }
 
-export interface RunOptions extends BrokerOptions, InputFlags {
+export interface RunOptions extends BrokerOptions, RetryFlags, InputFlags {
   readonly output: string
   readonly order: 'input' | 'completion'
   readonly progress: boolean
   readonly quiet?: boolean
   readonly summary: 'text' | 'json'
+  readonly restart?: boolean
 }
 
 function integer(from: number, to: number): (text: string) => number {
@@ -40,6 +52,22 @@ export const brokerOption = () =>
 
 export const apiKeyOption = () =>
   new Option('--api-key <key>', 'sent with every request').env('FABRIC_API_KEY')
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 }
+
+function durationMs(text: string): number {
+  const [, amount, unit = 's'] = /^(\d+) ?([smh])?$/.exec(text) ?? []
+  if (amount !== undefined) return Number(amount) * UNIT_MS[unit]
+  throw new InvalidArgumentError('It must be a duration such as 30s, 5m or 1h.')
+}
+
+export const retryOption = () =>
+  new Option('--retry-for <duration>', 'how long to wait for a broker that does not answer')
+    .argParser(durationMs)
+    .default(DEFAULT_RETRY.forMs, '5m')
+
+export const restartOption = () =>
+  new Option('--restart', 'begin anew over what an unfinished run left at the output')
 
 export const inputOptions = (): Option[] => [
   new Option('--model <number>', 'model that the items are for')

@@ -62,7 +62,7 @@ class Readings {
   /** What the broker is doing, and what it waits for. */
   condition(state: StateView | null, separator: string): string {
     const tokens = `${short(this.#rate.rates.tokens)} tokens/s`
-    if (state === null) return `${tokens}${separator}the broker does not answer`
+    if (state === null) return `${tokens}${separator}${this.#silence()}`
     const consumers = state.consumersOf(this.model)
     const parts = [tokens, `queue ${count(state.number('items.waiting'))}`]
     if (consumers === 0) parts.push(`no consumer for model ${this.model}`)
@@ -73,6 +73,12 @@ class Readings {
     if (this.stats.failed > 0) parts.push(`${count(this.stats.failed)} failed`)
     if (this.stats.waitingFor !== null) parts.push(this.stats.waitingFor)
     return parts.join(separator)
+  }
+
+  #silence(): string {
+    const { silentSinceMs } = this.stats
+    const seconds = silentSinceMs === null ? 0 : (this.now() - silentSinceMs) / 1000
+    return `broker unreachable, retrying for ${Math.max(0, Math.round(seconds))} s`
   }
 }
 

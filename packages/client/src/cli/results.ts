@@ -1,25 +1,31 @@
 // `fabric results`: follows a job's results into a file, in the order in which items ended.
 import { FabricClient } from '../client.js'
-import { openOutput } from '../output/open-output.js'
-import type { Ended } from '../output/resume.js'
+import type { Ended } from '../output/kept.js'
+import type { Arguments } from '../output/mark.js'
+import { openOutput, openTarget } from '../output/open-output.js'
 import { targetOf } from '../output/target.js'
 import { count } from './format.js'
 import type { Interrupted, Signals } from './interrupt.js'
-import { type BrokerOptions, EXIT } from './options.js'
+import { type BrokerOptions, clientOptions, EXIT, type RetryFlags } from './options.js'
 
-export interface ResultsFlags extends BrokerOptions {
+export interface ResultsFlags extends BrokerOptions, RetryFlags {
   readonly output: string
   readonly follow: boolean
+  readonly restart?: boolean
 }
 
 export async function resultsCommand(
   id: string,
-  { output, follow, ...broker }: ResultsFlags,
+  { output, follow, restart = false, ...broker }: ResultsFlags,
   signals: Signals,
 ): Promise<number> {
+  const client = new FabricClient(clientOptions(broker))
   const target = targetOf(output)
-  const job = new FabricClient(broker).job(id)
-  const info = await job.info() // a job that does not exist must not leave an empty file
+  const args: Arguments = { 'the command': 'results', 'the job': id }
+  const earlier = await openTarget(target, args, restart)
+  if (earlier === null) await client.state() // an address with a mistake is not waited for
+  const job = client.job(id)
+  const { createdAt } = await job.info() // a job that does not exist must not leave an empty file
   let completed = 0
   let failed = 0
   const settle = ({ status }: Ended) => {
@@ -27,8 +33,16 @@ export async function resultsCommand(
     else failed += 1
   }
   const { sink, offset, finish } = await openOutput({
-    ...{ target, job, info, settle },
-    order: 'completion',
+    ...{ target, settle, order: 'completion', arguments: args, warn: () => {} },
+    source: {
+      broker: client.broker,
+      name: id,
+      job: () => job,
+      open: async () => job,
+      renews: false,
+    },
+    // Another job of its name has results of its own.
+    mark: earlier?.createdAt === createdAt ? earlier : null,
   })
   const abort = new AbortController()
   let interrupted: Interrupted | null = null

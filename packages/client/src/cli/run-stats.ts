@@ -1,5 +1,5 @@
 // What a run counts. The progress display and the summary read it; only the run writes it.
-import type { Ended } from '../output/resume.js'
+import type { Ended } from '../output/kept.js'
 import type { SubmitSummary } from '../submit/submitter.js'
 
 export class RunStats {
@@ -22,6 +22,8 @@ export class RunStats {
   }
   /** Why the broker takes nothing at the moment. */
   waitingFor: string | null = null
+  /** Since when the broker does not answer, on performance.now(); null while it does. */
+  silentSinceMs: number | null = null
 
   settle({ status, truncatedTo }: Ended): void {
     if (truncatedTo !== undefined) this.truncated += 1

@@ -2,28 +2,36 @@
 // once: reading and submitting, reading results, watching the broker. Each ends the others when it
 // fails.
 import { join } from 'node:path'
-import { type ErrorBody, FabricError } from '@fabric/protocol'
+import type { ErrorBody, FabricError } from '@fabric/protocol'
 import { FabricClient } from '../client.js'
+import { isTransient } from '../http/retry.js'
 import { type InputOptions, readItems } from '../input/items.js'
 import { countLines, STDIN } from '../input/lines.js'
 import { type InputLine, type ItemLine, isBad, type LineError } from '../input/parse.js'
-import type { Job } from '../job.js'
-import { type Output, openOutput } from '../output/open-output.js'
+import type { JobSource } from '../output/job-place.js'
+import { type Output, openOutput, openTarget } from '../output/open-output.js'
 import { STDOUT, targetOf } from '../output/target.js'
 import { TokenizerPool } from '../tokenizer/pool.js'
+import { BrokerWatch } from './broker-watch.js'
 import { count } from './format.js'
 import { Interrupted, type Signals } from './interrupt.js'
-import { EXIT, type RunOptions } from './options.js'
+import { clientOptions, EXIT, type RunOptions } from './options.js'
 import { openProgress, type Progress } from './progress.js'
+import { runArguments } from './run-arguments.js'
 import { RunStats } from './run-stats.js'
 import { StateView } from './state-view.js'
 import { summaryOf, summaryText } from './summary.js'
 
-const LOOK_EVERY_MS = 1000
-const LOOK_TIMEOUT_MS = 3000
 const SHOW_EVERY_MS = 250
 /** Further bad lines are only in the output. */
 const REPORTED_LINES_MAX = 10
+
+/** As the broker says it of lines that it is asked about. */
+const ID_CONFLICT: ErrorBody = {
+  code: 'FABRIC_ID_CONFLICT',
+  message: 'the id was used in this job with another body',
+  field: 'id',
+}
 
 /** Everything that can be found wrong before a job exists, in the order of the flags. */
 async function prepare(input: string, options: RunOptions, stats: RunStats) {
@@ -31,25 +39,49 @@ async function prepare(input: string, options: RunOptions, stats: RunStats) {
   const files = tokenizer === undefined ? [] : [tokenizer, join(tokenizer, 'tokenizer.json')]
   const target = targetOf(options.output, [input, ...files])
   const pool = tokenizer === undefined ? null : await TokenizerPool.open({ tokenizer, workers })
-  const { textField, idField } = options
+  const { textField, idField, restart = false } = options
   const source: InputOptions = { input, pool, textField, idField }
   try {
+    const args = runArguments(input, options)
+    const mark = await openTarget(target, args, restart)
     const blocks = readItems(source)
     const first = await blocks.next()
-    const client = new FabricClient({ broker: options.broker, apiKey: options.apiKey })
-    const before = new StateView(await client.state())
-    const { job: id, model, weight } = options
-    const job = await client.createJob({ id, model, weight })
+    const client = new FabricClient(clientOptions(options))
+    const before = await firstLook(client, mark !== null)
     const output = await openOutput({
-      ...{ target, order: options.order, job, info: await job.info() },
+      ...{ target, order: options.order, arguments: args, mark },
+      source: jobSource(client, options),
       settle: (ended) => stats.settle(ended),
+      warn,
     })
-    return { pool, blocks, first, client, before, job, output }
+    return { pool, blocks, first, client, before, output }
   } catch (error) {
     await pool?.close()
     throw error
   }
 }
+
+const warn = (line: string) => process.stderr.write(`${line}\n`)
+
+/** An address with a mistake is not waited for; a broker that the run knows from before is. */
+async function firstLook(client: FabricClient, isKnown: boolean): Promise<StateView> {
+  try {
+    return new StateView(await client.state())
+  } catch (error) {
+    if (!isKnown || !isTransient(error)) throw error
+    warn(`fabric: ${error.message}: waiting for it`)
+    await client.health()
+    return new StateView(await client.state())
+  }
+}
+
+const jobSource = (client: FabricClient, { job: name, model, weight }: RunOptions): JobSource => ({
+  broker: client.broker,
+  name: name ?? null,
+  job: (id) => client.job(id),
+  open: (id) => client.createJob({ id, model, weight }),
+  renews: true,
+})
 
 export async function runCommand(
   input: string,
@@ -58,8 +90,9 @@ export async function runCommand(
 ): Promise<number> {
   const stats = new RunStats()
   const prepared = await prepare(input, options, stats)
-  const { pool, blocks, first, client, before, job } = prepared
-  const run = new Run(job, client, prepared.output, stats, options, input, before)
+  const { pool, blocks, first, client, before } = prepared
+  const { job } = prepared.output
+  const run = new Run(client, prepared.output, stats, options, input, before)
   const startedMs = performance.now()
   try {
     await run.go(first, blocks, signals)
@@ -79,7 +112,7 @@ export async function runCommand(
     stats,
     seconds,
     before,
-    after: run.state,
+    after: run.watch.state,
   })
   const told = output === STDOUT ? process.stderr : process.stdout
   if (options.summary === 'json') told.write(`${JSON.stringify(summary)}\n`)
@@ -90,13 +123,11 @@ export async function runCommand(
 class Run {
   readonly #progress: Progress
   readonly #abort = new AbortController()
-  /** The broker as last seen; null while it does not answer. */
-  state: StateView | null
+  readonly watch: BrokerWatch
   #reported = 0
   #submitted = false
 
   constructor(
-    readonly job: Job,
     readonly client: FabricClient,
     readonly output: Output,
     readonly stats: RunStats,
@@ -104,7 +135,10 @@ class Run {
     readonly input: string,
     readonly before: StateView,
   ) {
-    this.state = before
+    this.watch = new BrokerWatch({
+      ...{ client, job: output.job, createdAt: output.createdAt, before },
+      onLost: (error) => this.#abort.abort(error),
+    })
     const show = options.progress && !options.quiet
     const hasTotal = input !== STDIN
     this.#progress = openProgress({ show, stats, model: options.model, hasTotal })
@@ -118,7 +152,7 @@ class Run {
     const { signal } = this.#abort
     signals.onInterrupt((interrupted) => this.#abort.abort(interrupted))
     if (this.input !== STDIN) this.#count(this.input)
-    const stopWatching = this.#watch()
+    const stopWatching = this.#show()
     try {
       const submitted = this.#submit(first, blocks)
       const work = [submitted, this.#collect(submitted)]
@@ -140,38 +174,29 @@ class Run {
     const of = total === null ? '' : ` of ${count(total)}`
     const interrupted = reason instanceof Interrupted
     const why = interrupted ? 'interrupted' : `stopped: ${this.#cause(reason)}`
-    const next = this.#isOver(reason)
-      ? 'the job cannot be gone on with, and the next run with this output replaces them'
-      : `to go on: the same command with --job ${this.job.id}`
     process.stderr.write(
-      `fabric: ${why}\nfabric: ${count(done)}${of} items are done, kept in ${path}; ${next}\n`,
+      `fabric: ${why}\nfabric: ${count(done)}${of} items are done, kept in ${path}; ${this.#next(reason)}\n`,
     )
     return interrupted ? reason.exitCode : EXIT.couldNotRun
   }
 
-  get #isRestarted(): boolean {
-    const [before, now] = [this.before, this.state].map((state) => state?.text('startedAt') ?? null)
-    return before !== null && now !== null && now !== before
-  }
-
   #cause(reason: FabricError): string {
-    if (!this.#isRestarted) return reason.message
-    return `the broker was started anew at ${this.state?.text('startedAt')}: its memory is lost, with the items and the results not yet read`
+    const { isRestarted, state } = this.watch
+    if (reason.code !== 'FABRIC_NOT_FOUND' || !isRestarted)
+      return `${reason.message} (${reason.code})`
+    return `the broker was started anew at ${state?.text('startedAt')}: its memory is lost, with the items and the results not yet read`
   }
 
-  /** The job is not there any more, or not all of its results are. */
-  #isOver({ code }: FabricError): boolean {
-    return this.#isRestarted || code === 'FABRIC_NOT_FOUND' || code === 'FABRIC_RESULTS_GONE'
-  }
-
-  async #look(): Promise<void> {
-    const signal = AbortSignal.timeout(LOOK_TIMEOUT_MS)
-    this.state = await this.client.state({ signal }).then(
-      (state) => new StateView(state),
-      () => null,
-    )
-    if (this.#isRestarted)
-      this.#abort.abort(new FabricError('FABRIC_NOT_FOUND', 'the broker was started anew'))
+  /** What to do. The job may not be there any more, or not all of its results. */
+  #next({ code }: FabricError): string {
+    const isOver = code === 'FABRIC_NOT_FOUND' || code === 'FABRIC_RESULTS_GONE'
+    if (this.output.isResumable) {
+      const rest = isOver ? ', which submits the items without a result anew' : ''
+      return `to go on: the same command${rest}`
+    }
+    return isOver
+      ? 'the job cannot be gone on with'
+      : `to go on: the same command with --job ${this.output.job.id}`
   }
 
   #count(input: string): void {
@@ -184,21 +209,31 @@ class Run {
   }
 
   /** @returns what ends it, after a last look. */
-  #watch(): () => Promise<void> {
-    let looking: Promise<void> | null = null
-    const look = () => {
-      looking ??= this.#look().finally(() => {
-        looking = null
-      })
+  #show(): () => Promise<void> {
+    const { watch } = this
+    const show = () => {
+      this.stats.silentSinceMs = watch.silentSinceMs
+      this.#progress.update(watch.state)
     }
-    const show = () => this.#progress.update(this.state)
     show()
-    const timers = [setInterval(look, LOOK_EVERY_MS), setInterval(show, SHOW_EVERY_MS)]
-    return async () => {
-      for (const timer of timers) clearInterval(timer)
-      await looking
-      await this.#look()
+    watch.start()
+    const timer = setInterval(() => {
       show()
+      this.#flush()
+    }, SHOW_EVERY_MS)
+    return async () => {
+      clearInterval(timer)
+      await watch.stop()
+      show()
+    }
+  }
+
+  /** Whatever ends the process finds most results written; the broker may keep read ones only so long. */
+  #flush(): void {
+    try {
+      this.output.sink.flush()
+    } catch (error) {
+      this.#abort.abort(error)
     }
   }
 
@@ -207,7 +242,7 @@ class Run {
     blocks: AsyncGenerator<InputLine[]>,
   ): Promise<void> {
     const { stats } = this
-    await this.job.submit(this.#items(first, blocks), {
+    await this.output.job.submit(this.#items(first, blocks), {
       signal: this.#abort.signal,
       onRefused: ({ item, error }) => this.#refuse(item, { ...error, line: item.line }),
       onProgress: (summary) => {
@@ -225,15 +260,22 @@ class Run {
     first: IteratorResult<InputLine[]>,
     blocks: AsyncGenerator<InputLine[]>,
   ): AsyncGenerator<ItemLine> {
+    const { items, sink } = this.output
     for (let next = first; !next.done; next = await blocks.next()) {
       for (const line of next.value) {
         if (isBad(line)) {
           this.stats.badLines += 1
           this.#refuse(line, line.error)
-        } else {
-          this.output.sink.expect(line)
-          yield line
+          continue
         }
+        const standing = items.standing(line)
+        if (standing === 'conflict') {
+          this.stats.badLines += 1
+          this.#refuse(line, { ...ID_CONFLICT, line: line.line })
+          continue
+        }
+        sink.expect(line)
+        if (standing === 'new') yield line
       }
     }
   }
@@ -254,7 +296,7 @@ class Run {
     let { offset } = this.output
     for (;;) {
       const wasSubmitted = this.#submitted
-      for await (const result of this.job.results({ offset, signal: this.#abort.signal })) {
+      for await (const result of this.output.job.results({ offset, signal: this.#abort.signal })) {
         offset = result.offset + 1
         this.output.sink.result(result)
       }
@@ -270,6 +312,11 @@ function becauseOf(because: ErrorBody | null): string {
       return 'the queue is full, waiting for room'
     case 'FABRIC_RESULTS_UNREAD':
       return 'waiting for results to be read'
+    case 'FABRIC_DRAINING':
+      return 'the broker is shutting down, waiting for it'
+    case 'FABRIC_DISK_FULL':
+    case 'FABRIC_DISK_FAILED':
+      return `${because.message}, waiting for it`
     default:
       return because?.message ?? 'waiting'
   }

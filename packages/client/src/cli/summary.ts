@@ -53,7 +53,9 @@ function batchesOf({
   before,
   after,
 }: SummaryInput): Pick<Summary, 'batches' | 'fill' | 'paddingWaste'> {
-  if (after === null) return { batches: null, fill: null, paddingWaste: null }
+  // The counts of a broker begin anew with it.
+  const isSame = after?.text('startedAt') === before.text('startedAt')
+  if (after === null || !isSame) return { batches: null, fill: null, paddingWaste: null }
   const since = (path: string) => after.number(path) - before.number(path)
   const padded = since('batches.paddedTokens')
   return {

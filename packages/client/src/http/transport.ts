@@ -1,6 +1,7 @@
 // HTTP to one broker over Node's own fetch, which keeps connections alive and streams bodies. Every
 // failure leaves as a FabricError; refusals keep their status, so that callers can wait and resend.
 import { type ErrorBody, FabricError } from '@fabric/protocol'
+import { Answered } from './answered.js'
 
 export interface TransportOptions {
   readonly broker: string
@@ -71,24 +72,20 @@ export class Transport {
 
   /** @throws FabricError only when no answer came. */
   async send(path: string, options: RequestOptions = {}): Promise<Reply> {
-    const response = await this.#fetch(path, options)
-    try {
-      const text = await response.text()
-      const body = parsed(text)
-      const { address } = this
-      return { address, status: response.status, body, retryAfterMs: retryAfterMs(response, body) }
-    } catch (error) {
-      throw this.#lost(error, options.signal)
-    }
+    return this.#read(await this.#fetch(path, options), options.signal)
   }
 
   /** Chunks of a long body as they come. @throws FabricError also when it breaks off. */
-  async *stream(path: string, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+  async *stream(
+    path: string,
+    signal?: AbortSignal,
+    onOpen: () => void = () => {},
+  ): AsyncGenerator<Uint8Array> {
     const response = await this.#fetch(path, { signal })
     if (response.status >= 400) {
-      const body = parsed(await response.text())
-      throw errorOf({ address: this.address, status: response.status, body, retryAfterMs: null })
+      throw errorOf(await this.#read(response, signal))
     }
+    onOpen()
     if (response.body === null) return
     const chunks = response.body[Symbol.asyncIterator]()
     try {
@@ -101,6 +98,16 @@ export class Transport {
       }
     } finally {
       await chunks.return?.().catch(() => {})
+    }
+  }
+
+  async #read(response: Response, signal: AbortSignal | undefined): Promise<Reply> {
+    try {
+      const body = parsed(await response.text())
+      const { address } = this
+      return { address, status: response.status, body, retryAfterMs: retryAfterMs(response, body) }
+    } catch (error) {
+      throw this.#lost(error, signal)
     }
   }
 
@@ -171,10 +178,10 @@ export const notABroker = (address: string, what: string): FabricError =>
   })
 
 /** The error that a reply holds. A 5xx that is not the broker's own (a proxy's) counts as no answer. */
-export function errorOf({ address, status, body }: Reply): FabricError {
+export function errorOf({ address, status, body, retryAfterMs }: Reply): FabricError {
   const error = isObject(body) ? body.error : undefined
   if (isObject(error) && typeof error.code === 'string') {
-    return FabricError.fromBody(error as unknown as ErrorBody)
+    return new Answered(error as unknown as ErrorBody, status, retryAfterMs)
   }
   const said = saidIn(body)
   return status >= 500

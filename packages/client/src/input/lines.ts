@@ -18,7 +18,7 @@ const BLOCK_BYTES = 256 << 10
 /** Standard input under the name that the field's tools give it. */
 export const STDIN = '-'
 
-const unreadable = (path: string, cause: unknown) => {
+export const unreadable = (path: string, cause: unknown) => {
   const why = cause instanceof Error ? cause.message : String(cause)
   return new FabricError('FABRIC_INPUT', `input ${path} cannot be read: ${why}`, {
     field: 'input',

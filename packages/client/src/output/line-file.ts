@@ -1,6 +1,6 @@
 // A file that only ever holds whole lines: they are gathered and written in large pieces. Writes are
 // synchronous, so that whatever ends the process finds no half of a line under way.
-import { closeSync, openSync, truncateSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, truncateSync, writeSync } from 'node:fs'
 import { FabricError } from '@fabric/protocol'
 
 const PIECE_BYTES = 256 << 10
@@ -62,6 +62,16 @@ export class LineFile {
     const piece = this.#piece.subarray(0, this.#gathered)
     this.#gathered = 0
     this.#write(piece)
+  }
+
+  /** All lines are on the disk when it returns; not for pipes and devices. */
+  sync(): void {
+    this.flush()
+    try {
+      fsyncSync(this.#file)
+    } catch (error) {
+      throw outputError(this.path, error)
+    }
   }
 
   close(): void {

@@ -3,7 +3,7 @@
 import type { JobResult } from '../results/value.js'
 import { float64Column, uint32Column } from './column.js'
 import { IdIndex } from './id-index.js'
-import type { KeptResult } from './resume.js'
+import type { KeptResult } from './kept.js'
 
 const STATUSES: readonly JobResult['status'][] = [
   'completed',

@@ -72,13 +72,18 @@ export class OrderedFile {
     return true
   }
 
-  /** Writes the output and removes the spool. */
-  finish(): void {
+  flush(): void {
+    this.#spool.flush()
+  }
+
+  /** Writes the output and removes the spool; between the two it tells that the output is whole. */
+  finish(whole: () => void = () => {}): void {
     this.#spool.close()
     const spool = openSync(this.spoolPath, 'r')
     try {
       const sorted = this.#stream ?? new LineFile(sortedOf(this.path))
       for (let place = 0; place < this.#places; ) place = this.#gather(place, spool, sorted)
+      if (this.#stream === null) sorted.sync()
       sorted.close()
       if (this.#stream === null) renameSync(sorted.path, this.path)
     } catch (error) {
@@ -87,6 +92,7 @@ export class OrderedFile {
     } finally {
       closeSync(spool)
     }
+    whole()
     rmSync(this.#stream === null ? this.spoolPath : dirname(this.spoolPath), { recursive: true })
   }
 

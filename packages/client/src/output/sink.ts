@@ -3,11 +3,11 @@
 import type { ItemLine, LineError } from '../input/parse.js'
 import type { JobResult } from '../results/value.js'
 import { IdIndex } from './id-index.js'
+import type { Ended } from './kept.js'
 import type { LineFile } from './line-file.js'
 import type { LooseRecords } from './loose-records.js'
 import type { OrderedFile } from './ordered-file.js'
 import { failedRecord, resultRecord } from './record.js'
-import type { Ended } from './resume.js'
 
 export interface Sink {
   /** Told before an item is submitted. Lines of one id are one item: the first line's. */
@@ -15,7 +15,10 @@ export interface Sink {
   result(result: JobResult): void
   /** A line that is no item, or that the broker refused. */
   failed(line: { readonly id: string; readonly position: number }, error: LineError): void
-  finish(): void
+  /** What was told so far survives the end of the process. */
+  flush(): void
+  /** @param whole told when the output is whole, before what it was made from is removed. */
+  finish(whole: () => void): void
   /** Ends early. @returns the path under which what was written is kept. */
   keep(): string
 }
@@ -50,8 +53,12 @@ export class OrderedSink implements Sink {
     this.file.append(position, failedRecord(id, error))
   }
 
-  finish(): void {
-    this.file.finish()
+  flush(): void {
+    this.file.flush()
+  }
+
+  finish(whole: () => void): void {
+    this.file.finish(whole)
   }
 
   keep(): string {
@@ -65,6 +72,8 @@ export class CompletionSink implements Sink {
     /** Lines whose records an earlier run left. */
     readonly failedLines: ReadonlySet<number>,
     readonly settle: Settle,
+    /** Neither a pipe nor a device. */
+    readonly isFile: boolean,
   ) {}
 
   expect(): void {}
@@ -78,8 +87,14 @@ export class CompletionSink implements Sink {
     if (!this.failedLines.has(error.line)) this.file.append(failedRecord(id, error))
   }
 
-  finish(): void {
+  flush(): void {
+    this.file.flush()
+  }
+
+  finish(whole: () => void): void {
+    if (this.isFile) this.file.sync()
     this.file.close()
+    whole()
   }
 
   keep(): string {

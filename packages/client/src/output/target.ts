@@ -15,8 +15,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { FabricError } from '@fabric/protocol'
 import { STDIN } from '../input/lines.js'
 import { outputError } from './line-file.js'
+import { markPathOf, newMarkPathOf } from './mark.js'
 import { partialOf, sortedOf } from './ordered-file.js'
-import { markPathOf } from './resume.js'
 
 /** Standard output under the name that the field's tools give it. */
 export const STDOUT = '-'
@@ -62,7 +62,7 @@ function pathTarget(output: string, inputs: readonly string[]): Target {
     throw refused(`output ${output} is neither a file nor a pipe nor a character device`)
   }
   const file = stats === undefined ? missingFile(output) : realpathSync(output)
-  for (const beside of [partialOf(file), sortedOf(file), markPathOf(file)]) {
+  for (const beside of [partialOf(file), sortedOf(file), markPathOf(file), newMarkPathOf(file)]) {
     const other = found(beside)
     keepApart(`${beside}, which the output needs,`, other, inputs)
     if (other !== undefined && !other.isFile()) {

@@ -33,9 +33,10 @@ async function* readOnce(
   transport: Transport,
   path: string,
   signal: AbortSignal | undefined,
+  onOpen: () => void,
 ): AsyncGenerator<JobResult[]> {
   const splitter = new LineSplitter()
-  for await (const chunk of transport.stream(path, signal)) {
+  for await (const chunk of transport.stream(path, signal, onOpen)) {
     const lines = splitter.push(chunk).filter((line) => line !== null && line !== '')
     if (lines.length > 0) yield (lines as string[]).map(parseResult)
   }
@@ -64,9 +65,13 @@ export async function* followResults(
   let ended = false
   for (let next = offset; ; ) {
     const startedAt = next
+    let openedAt = Number.POSITIVE_INFINITY
+    const onOpen = () => {
+      openedAt = policy.now()
+    }
     let broken: unknown = null
     try {
-      for await (const results of readOnce(transport, pathOf(job, next, follow), signal)) {
+      for await (const results of readOnce(transport, pathOf(job, next, follow), signal, onOpen)) {
         backoff.reset()
         for (const result of fresh(results, next)) {
           next = result.offset + 1
@@ -86,6 +91,8 @@ export async function* followResults(
       const message = `the results of job ${job} ended before the job`
       broken = new FabricError('FABRIC_CONNECTION_LOST', message)
     }
+    // Nothing may come for long; a connection that stood for a while ends a row of failures too.
+    if (policy.now() - openedAt > policy.maxDelayMs) backoff.reset()
     await backoff.wait(broken, signal)
   }
 }

@@ -1,6 +1,7 @@
 // Reads what the broker said to one request: which items are in, which are refused for good, and
 // which are to be sent again after a wait.
 import { ERROR_KINDS, type ErrorBody, type ItemAnswer, type ItemsResponse } from '@fabric/protocol'
+import { isForNow, waitAskedMs } from '../http/answered.js'
 import { errorOf, type Reply } from '../http/transport.js'
 import type { Entry } from './groups.js'
 import type { SubmitItem } from './item.js'
@@ -21,14 +22,8 @@ export interface Verdict<T extends SubmitItem> {
   readonly because: ErrorBody | null
 }
 
-/** When a refusal for room does not say when to come back. */
+/** When answers that refuse for now do not say when to come back. */
 const DEFAULT_WAIT_MS = 1000
-
-/** Refused for now: the queue is full (429), or the broker is draining (503). */
-const isForNow = (error: ErrorBody): boolean => {
-  const status = ERROR_KINDS[error.code]?.status
-  return status === 429 || status === 503
-}
 
 const answersOf = (body: unknown): readonly ItemAnswer[] | null => {
   const { items } = (body ?? {}) as Partial<ItemsResponse>
@@ -48,7 +43,7 @@ function verdictOf<T extends SubmitItem>(
     const answer = answers[i]
     if (answer === undefined) again.push(entry)
     else if (answer.status !== 'refused') counts[answer.status] += 1
-    else if (isForNow(answer.error)) {
+    else if (isForNow(ERROR_KINDS[answer.error.code]?.status, answer.error.code)) {
       again.push(entry)
       because ??= answer.error
     } else refused.push({ entry, error: answer.error })
@@ -73,10 +68,8 @@ export function readAnswer<T extends SubmitItem>(
   const none = { accepted: 0, duplicate: 0, refused: [], again: [], because: null, waitMs: 0 }
   const error = errorOf(reply)
   const { status } = reply
-  if (status === 429 || (status === 503 && error.code !== 'FABRIC_CONNECTION_LOST')) {
-    const waitMs = reply.retryAfterMs ?? DEFAULT_WAIT_MS
-    return { ...none, again: entries, because: error.toBody(), waitMs }
-  }
+  const waitMs = waitAskedMs(error)
+  if (waitMs !== null) return { ...none, again: entries, because: error.toBody(), waitMs }
   if (!isAboutOneItem(status)) throw error
   if (entries.length > 1) return 'split'
   return { ...none, refused: [{ entry: entries[0], error: error.toBody() }] }

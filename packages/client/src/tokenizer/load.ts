@@ -39,7 +39,7 @@ function readJson(path: string): Record<string, unknown> {
 }
 
 /** The tokenizer.json that `path` means: itself, or the one in it. */
-function fileOf(path: string): string {
+export function tokenizerFileOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false })
   if (stat === undefined) throw refuse(path, 'no such file or folder')
   return stat.isDirectory() ? join(path, 'tokenizer.json') : path
@@ -51,7 +51,7 @@ export function loadTokenizer(path: string, options: TokenizerOptions = {}): Tok
   if (maxLength !== undefined && !(Number.isInteger(maxLength) && maxLength >= 1)) {
     throw refuse(path, `maxLength must be a whole number from 1, got ${maxLength}`)
   }
-  const file = fileOf(path)
+  const file = tokenizerFileOf(path)
   const json = readJson(file)
   const wordPiece = options.general ? null : wordPieceConfig(json)
   if (wordPiece !== null) return new WordPieceTokenizer({ ...wordPiece, maxLength })

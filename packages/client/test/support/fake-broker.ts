@@ -14,7 +14,7 @@ interface Scripted {
 }
 
 /** What a script decides about one request: an answer, a cut connection, or the normal way. */
-export type Script = Scripted | 'cut' | undefined
+export type Script = Scripted | 'cut' | 'cut within the body' | undefined
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
   let text = ''
@@ -40,6 +40,8 @@ export class FakeBroker {
   onItems: (items: ItemInput[]) => Script | Promise<Script> = () => undefined
   onFlush: () => Script = () => undefined
   /** Results to send before the connection is cut or, for a number, closed; null = all. */
+  /** Refusals of requests for results, before any is answered. */
+  readonly resultRefusals: Scripted[] = []
   onResults: (offset: number) => { count: number; cut: boolean } | null = () => null
   address = ''
 
@@ -91,7 +93,7 @@ export class FakeBroker {
     if (rest === '/results') return this.#results(Number(url.searchParams.get('offset')), response)
     if (rest === '/flush') {
       const script = this.onFlush()
-      if (script === 'cut') return void response.destroy()
+      if (typeof script === 'string') return void response.destroy()
       this.flushes += 1
       return answer(response, script ?? { body: this.info(job) })
     }
@@ -108,6 +110,10 @@ export class FakeBroker {
     this.requests.push(items.map((item) => item.id))
     const script = await this.onItems(items)
     if (script === 'cut') return void response.destroy()
+    if (script === 'cut within the body') {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      return void response.write('{"accepted":', () => response.destroy())
+    }
     answer(response, script ?? this.accept(items))
   }
 
@@ -132,6 +138,8 @@ export class FakeBroker {
 
   #results(offset: number, response: ServerResponse): void {
     this.offsets.push(offset)
+    const refusal = this.resultRefusals.shift()
+    if (refusal !== undefined) return void answer(response, refusal)
     const limit = this.onResults(offset)
     const end = limit === null ? this.results.length : offset + limit.count
     response.writeHead(200, { 'content-type': 'application/x-ndjson' })

@@ -1,7 +1,8 @@
 // `fabric run` with a broker, a consumer and files of its own.
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Handler } from '@fabric/consumer'
-import type { Running } from './command.js'
+import { vi } from 'vitest'
 import { lengthAndSum, startConsumer, startRealBroker } from './real-broker.js'
 import { jsonl, temporaryFolder, writeFile } from './texts.js'
 
@@ -48,10 +49,11 @@ export function gated(count: number, handle: Handler = lengthAndSum) {
   return { handler, release: () => release(), isStuck }
 }
 
-/** Resolves when the run has said that items are done. */
-export const progressed = ({ child }: Running): Promise<void> =>
-  new Promise((resolve) => {
-    child.stderr?.on('data', (text) => {
-      if (/[1-9]\d* of \d+ items/.test(text)) resolve()
-    })
-  })
+/** Resolves when a file holds something. */
+export const written = (path: string, bytes = 1): Promise<void> =>
+  vi.waitFor(
+    () => {
+      if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) < bytes) throw new Error(path)
+    },
+    { timeout: 20_000, interval: 10 },
+  )

@@ -1,16 +1,8 @@
-// Going on with records that an earlier run left. A mark beside the output says of which life of which
-// job they are. All results of the job stand in them from the first on, in the order of their offsets,
-// so that their number is the offset to go on from.
-import { createReadStream, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+// Reads what an earlier run left: whole records, in the order in which it wrote them. Their number tells
+// which result is next, so nothing beside the records has to be kept up with them.
+import { createReadStream } from 'node:fs'
 import { LineSplitter } from '../lines.js'
 import type { JobResult } from '../results/value.js'
-
-export interface Mark {
-  readonly job: string
-  /** Tells a job from an earlier one of its name: a broker that was started anew has none. */
-  readonly createdAt: string
-  readonly order: 'input' | 'completion'
-}
 
 /** How an item ended, as counts need it. */
 export type Ended = Pick<JobResult, 'status' | 'truncatedTo'>
@@ -31,20 +23,6 @@ export interface Kept {
 }
 
 export const NOTHING_KEPT: Kept = { bytes: 0, results: 0, failedLines: new Set() }
-
-export const markPathOf = (output: string): string => `${output}.resume`
-
-const textOf = ({ job, createdAt, order }: Mark) => `${JSON.stringify({ job, createdAt, order })}\n`
-
-export function isMarked(output: string, mark: Mark): boolean {
-  const path = markPathOf(output)
-  return existsSync(path) && readFileSync(path, 'utf8') === textOf(mark)
-}
-
-export const setMark = (output: string, mark: Mark): void =>
-  writeFileSync(markPathOf(output), textOf(mark))
-
-export const removeMark = (output: string): void => rmSync(markPathOf(output), { force: true })
 
 interface Record extends Ended {
   readonly id: string
