@@ -96,7 +96,11 @@ describe('SIGTERM', () => {
     await site.start(1)
     expect((await site.broker.state()).items.settled.completed).toBe(8)
     await site.broker.untilState((state) => state.items.settled.completed === 100)
-    const results = lines(await (await site.broker.fetch('/v1/jobs/default/results')).text())
+    // Settled comes first, shown when it is durable.
+    const results = await until(async () => {
+      const text = await (await site.broker.fetch('/v1/jobs/default/results')).text()
+      return lines(text).length >= 100 ? lines(text) : null
+    })
     expect(new Set(results.map(({ id }) => id)).size).toBe(100)
     expect(results).toHaveLength(100)
   })
