@@ -31,7 +31,7 @@ export interface DispatchLine {
   readonly group: number | null
 }
 
-interface At {
+export interface At {
   readonly atUs: number
 }
 

@@ -6,7 +6,7 @@ import { refuse } from './refusal.js'
 type RuleName = keyof typeof RULE_OPTIONS
 const RULES = RULE_OPTIONS as Readonly<Record<string, Option<unknown>>>
 
-/** Keys of the file that the core never sees. A test compares them with docs/reference/config.md. */
+/** Keys of the file that the core never sees, so that the refusal can say why. */
 export const BROKER_ONLY_KEYS: readonly string[] = [
   'socket',
   'http',
@@ -21,6 +21,9 @@ export const BROKER_ONLY_KEYS: readonly string[] = [
   'maxConsumers',
   'maxConsumersPerUid',
   'dataDir',
+  'sync',
+  'syncIntervalMs',
+  'diskReserveBytes',
   'allowUids',
   'allowGids',
   'logLevel',
