@@ -93,6 +93,14 @@ export class StateView {
     }))
   }
 
+  /** Jobs that go on only when someone does something, and what. */
+  get stalled(): readonly { readonly id: string; readonly reason: string }[] {
+    return this.#objects('stalledJobs').map(({ id, reason }) => ({
+      id: String(id ?? ''),
+      reason: String(reason ?? ''),
+    }))
+  }
+
   consumersOf(model: number): number {
     return this.consumers.filter((consumer) => consumer.model === model).length
   }
