@@ -1,8 +1,8 @@
-// The long runs: node scripts/soak/run.mjs NAME [--rounds N | --minutes N | --seeds N [--first N]]
+// The long runs: node scripts/soak/run.mjs NAME [--rounds N | --minutes N | --seeds N] [--items N]
 // What each shows and how long it takes stands in docs/testing.md. The last line is the count.
 import { parseArgs } from 'node:util'
 import { Tally } from './lib/tally.mjs'
-import { core } from './runs/core.mjs'
+import { brokerKill, diskTorn } from './runs/durable.mjs'
 import { fuzz } from './runs/fuzz.mjs'
 import { hostile } from './runs/hostile.mjs'
 import { kill } from './runs/kill.mjs'
@@ -13,7 +13,6 @@ import { storeKill, storeModel } from './runs/store.mjs'
 import { stress } from './runs/stress.mjs'
 
 const RUNS = {
-  core,
   'ring-stress': stress,
   'ring-kill': kill,
   'ring-restart': restart,
@@ -23,12 +22,14 @@ const RUNS = {
   'ring-records': records,
   'store-model': storeModel,
   'store-kill': storeKill,
+  'broker-kill': brokerKill,
+  'disk-torn': diskTorn,
 }
 
 const option = { type: 'string' }
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: option, minutes: option, seeds: option, first: option },
+  options: { rounds: option, minutes: option, seeds: option, items: option },
 })
 const run = RUNS[positionals[0]]
 const limits = Object.fromEntries(
@@ -36,7 +37,7 @@ const limits = Object.fromEntries(
 )
 if (run === undefined || Object.values(limits).some((limit) => !(limit > 0))) {
   process.stderr.write(
-    `usage: run.mjs ${Object.keys(RUNS).join('|')} [--rounds N | --minutes N | --seeds N [--first N]]\n`,
+    `usage: run.mjs ${Object.keys(RUNS).join('|')} [--rounds N | --minutes N | --seeds N] [--items N]\n`,
   )
   process.exit(2)
 }

@@ -10,8 +10,14 @@ const ENOSPC = 28
 const EDQUOT = 122
 const MDB_MAP_FULL = -30792
 const FULL_CODES: readonly unknown[] = [ENOSPC, EDQUOT, MDB_MAP_FULL, 'ENOSPC', 'EDQUOT']
+// Pages that are not what their parents say: MDB_PAGE_NOTFOUND, MDB_CORRUPTED, MDB_INVALID,
+// MDB_CURSOR_FULL, MDB_PAGE_FULL, MDB_INCOMPATIBLE, MDB_BAD_VALSIZE.
+const TREE_DAMAGE: readonly unknown[] = [-30797, -30796, -30793, -30787, -30786, -30784, -30781]
 /** LMDB reports a write that was cut short as EIO: with so little room left, the disk is full. */
 const NO_ROOM_BYTES = 16 * 2 ** 20
+
+/** Whether LMDB met a tree that no commit of its own can have left. */
+export const isTreeDamage = (code: unknown): boolean => TREE_DAMAGE.includes(code)
 
 /** null: not the disk's fault. */
 export function diskFailure(error: unknown, path: string): Failure | null {

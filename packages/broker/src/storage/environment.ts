@@ -75,7 +75,8 @@ function checkVersion(meta: Table, path: string): void {
   )
 }
 
-const WHAT_TO_DO =
+/** About a damaged file. */
+export const WHAT_TO_DO =
   'look with `fabric-broker verify --data-dir`, restore a copy of the folder, or start with another --data-dir'
 
 function openError(cause: unknown, path: string): FabricError {

@@ -3,8 +3,8 @@
 // wait, and the disk is tried every probeIntervalMs.
 
 import { FabricError } from '@fabric/protocol'
-import { diskFailure, isBelowReserve } from './disk-errors.js'
-import type { Environment } from './environment.js'
+import { diskFailure, isBelowReserve, isTreeDamage } from './disk-errors.js'
+import { type Environment, WHAT_TO_DO } from './environment.js'
 import type { Failure, FromWriter, Request, StoreSettings, Write } from './messages.js'
 import type { StoreHealth } from './store.js'
 import type { Admitted, Step, Writer } from './writer.js'
@@ -276,6 +276,12 @@ export class WriteLoop {
 
 export function failureOf(error: unknown): Failure {
   if (error instanceof FabricError) return { code: error.code, message: error.message }
+  const { code, message } = error as { code?: unknown; message: string }
+  if (isTreeDamage(code))
+    return {
+      code: 'FABRIC_STORE_DAMAGED',
+      message: `the data file is damaged (${message}): ${WHAT_TO_DO}`,
+    }
   return { code: 'FABRIC_INTERNAL', message: (error as Error).stack ?? String(error) }
 }
 

@@ -93,11 +93,16 @@ export class StateView {
     }))
   }
 
-  /** Jobs that go on only when someone does something, and what. */
-  get stalled(): readonly { readonly id: string; readonly reason: string }[] {
-    return this.#objects('stalledJobs').map(({ id, reason }) => ({
-      id: String(id ?? ''),
-      reason: String(reason ?? ''),
+  /** Jobs whose items wait for something other than a consumer, in the broker's words. */
+  get stalled(): readonly {
+    readonly id: string
+    readonly waiting: number
+    readonly reason: string
+  }[] {
+    return this.#objects('stalledJobs').map((each) => ({
+      id: String(each.id ?? ''),
+      waiting: numberAt(each, 'waiting') ?? 0,
+      reason: String(each.reason ?? ''),
     }))
   }
 

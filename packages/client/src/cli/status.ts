@@ -36,7 +36,10 @@ function overview(broker: string, state: StateView): string {
       'no consumer',
       `for model ${model}: ${count(items)} items wait`,
     ]),
-    ...state.stalled.map(({ id, reason }) => ['on hold', `job ${id}: ${reason}`]),
+    ...state.stalled.map(({ id, waiting, reason }) => [
+      'stalled',
+      `job ${id}, ${count(waiting)} items: ${reason}`,
+    ]),
   ]
   return table(rows)
 }
@@ -74,10 +77,10 @@ function jobTable(jobs: readonly JobInfo[]): string {
   const used = jobs.filter(({ accepted, state }) => accepted > 0 || state !== 'open')
   if (used.length === 0) return 'no job has items'
   const shown = used.slice(-JOBS_SHOWN_MAX)
-  const rows = shown.map(({ id, model, state, paused, accepted, waiting, leased, settled }) => [
+  const rows = shown.map(({ id, model, state, accepted, waiting, leased, settled }) => [
     id,
     model === null ? '-' : model,
-    paused ? `${state}, paused` : state,
+    state,
     accepted,
     waiting,
     leased,

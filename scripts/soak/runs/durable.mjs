@@ -1,0 +1,37 @@
+// Disk mode under what cannot be asked for politely: processes killed, and a disk that has lost writes.
+// Both are tests of `npm test` with more rounds; what each run counted is told line by line.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { runVitest } from '../lib/programs.mjs'
+
+/** Runs one file of tests, which writes a line for each thing that it counted. */
+function reported(tally, what, package_, file, environment) {
+  const folder = mkdtempSync(join(tmpdir(), 'soak-'))
+  const report = join(folder, 'report')
+  runVitest(tally, what, package_, [file], { ...environment, FABRIC_REPORT: report })
+  try {
+    process.stdout.write(readFileSync(report, 'utf8'))
+  } catch {
+    tally.count(false, `${what}: nothing was counted`)
+  }
+  rmSync(folder, { recursive: true, force: true })
+}
+
+/** Rounds are of each: the broker, consumers, both, the client, all of them. */
+export function brokerKill(tally, { rounds = 200, items = 100_000, seeds = 1 }) {
+  const what = `jobs of ${items} items under ${rounds} times kill -9`
+  reported(tally, what, 'demo', 'test/durable/kill.test.ts', {
+    FABRIC_KILL_ROUNDS: String(rounds),
+    FABRIC_KILL_ITEMS: String(items),
+    FABRIC_SEED: String(seeds),
+  })
+}
+
+export function diskTorn(tally, { rounds = 1000, seeds = 1 }) {
+  const what = `${rounds} disks with torn, dropped and reordered writes`
+  reported(tally, what, 'broker', 'test/durable/torn.test.ts', {
+    FABRIC_TORN_ROUNDS: String(rounds),
+    FABRIC_SEED: String(seeds),
+  })
+}
