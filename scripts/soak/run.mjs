@@ -1,7 +1,8 @@
-// The long runs: node scripts/soak/run.mjs NAME [--rounds N | --minutes N | --seeds N] [--items N]
+// The long runs: node scripts/soak/run.mjs NAME [--rounds N | --minutes N | --seeds N [--first N]] [--items N]
 // What each shows and how long it takes stands in docs/testing.md. The last line is the count.
 import { parseArgs } from 'node:util'
 import { Tally } from './lib/tally.mjs'
+import { core } from './runs/core.mjs'
 import { brokerKill, diskTorn } from './runs/durable.mjs'
 import { fuzz } from './runs/fuzz.mjs'
 import { hostile } from './runs/hostile.mjs'
@@ -13,6 +14,7 @@ import { storeKill, storeModel } from './runs/store.mjs'
 import { stress } from './runs/stress.mjs'
 
 const RUNS = {
+  core,
   'ring-stress': stress,
   'ring-kill': kill,
   'ring-restart': restart,
@@ -29,7 +31,7 @@ const RUNS = {
 const option = { type: 'string' }
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: option, minutes: option, seeds: option, items: option },
+  options: { rounds: option, minutes: option, seeds: option, first: option, items: option },
 })
 const run = RUNS[positionals[0]]
 const limits = Object.fromEntries(
@@ -37,7 +39,8 @@ const limits = Object.fromEntries(
 )
 if (run === undefined || Object.values(limits).some((limit) => !(limit > 0))) {
   process.stderr.write(
-    `usage: run.mjs ${Object.keys(RUNS).join('|')} [--rounds N | --minutes N | --seeds N] [--items N]\n`,
+    `usage: run.mjs ${Object.keys(RUNS).join('|')} [--rounds N | --minutes N | --seeds N [--first N]] [--items N]
+`,
   )
   process.exit(2)
 }

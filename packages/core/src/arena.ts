@@ -31,13 +31,13 @@ export class Arena {
   /** Where the record claimed last begins in its segment. */
   claimedAt = 0
 
-  constructor() {
-    this.filling = this.openSegment(SEGMENT_BYTES)
+  constructor(private readonly segmentBytes = SEGMENT_BYTES) {
+    this.filling = this.openSegment(segmentBytes)
   }
 
   /** Bytes of all segments held, spare ones included. */
   allocatedBytes(): number {
-    let total = this.spareBuffers.length * SEGMENT_BYTES
+    let total = this.spareBuffers.length * this.segmentBytes
     for (const segment of this.segments) total += segment === null ? 0 : segment.buffer.byteLength
     return total
   }
@@ -49,7 +49,7 @@ export class Arena {
   /** Room for a record of the segment returned, at `claimedAt`. */
   claim(byteLength: number): Segment {
     const rounded = (byteLength + 3) & ~3
-    const segment = rounded > SEGMENT_BYTES ? this.openSegment(rounded) : this.fillable(rounded)
+    const segment = rounded > this.segmentBytes ? this.openSegment(rounded) : this.fillable(rounded)
     this.claimedAt = segment.usedBytes
     segment.usedBytes += rounded
     segment.live++
@@ -65,16 +65,16 @@ export class Arena {
   }
 
   private fillable(byteLength: number): Segment {
-    if (this.filling.usedBytes + byteLength > SEGMENT_BYTES) {
+    if (this.filling.usedBytes + byteLength > this.segmentBytes) {
       const full = this.filling
-      this.filling = this.openSegment(SEGMENT_BYTES)
+      this.filling = this.openSegment(this.segmentBytes)
       if (full.live === 0) this.closeSegment(full)
     }
     return this.filling
   }
 
   private openSegment(byteLength: number): Segment {
-    const spare = byteLength === SEGMENT_BYTES ? this.spareBuffers.pop() : undefined
+    const spare = byteLength === this.segmentBytes ? this.spareBuffers.pop() : undefined
     const row = this.freeRows.pop() ?? this.segments.length
     const segment = new Segment(row, spare ?? new ArrayBuffer(byteLength))
     this.segments[row] = segment
@@ -84,7 +84,7 @@ export class Arena {
   private closeSegment(segment: Segment): void {
     this.segments[segment.row] = null
     this.freeRows.push(segment.row)
-    const keep = segment.buffer.byteLength === SEGMENT_BYTES
+    const keep = segment.buffer.byteLength === this.segmentBytes
     if (keep && this.spareBuffers.length < SPARE_SEGMENTS_MAX)
       this.spareBuffers.push(segment.buffer)
   }

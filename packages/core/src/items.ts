@@ -41,7 +41,7 @@ export class Items {
   readonly returns = new Uint8Column()
   /** 1: it is on disk and settles there. */
   readonly durable = new Uint8Column()
-  readonly arena = new Arena()
+  readonly arena: Arena
 
   private readonly columns = [
     this.sequence,
@@ -72,7 +72,9 @@ export class Items {
     private readonly lengthsOnly = false,
     /** Only a shape of several padded lengths asks for `arrival`: it costs 4 bytes an item. */
     withArrivals = false,
+    segmentBytes?: number,
   ) {
+    this.arena = new Arena(segmentBytes)
     if (withArrivals) this.columns.push(this.arrival)
   }
 

@@ -129,7 +129,7 @@ export class State {
 
   constructor(readonly config: CoreConfig) {
     this.lengthClasses = new LengthClasses(config.roundTo, config.lengthClasses)
-    this.items = new Items(config.lengthsOnly, !this.lengthClasses.isDefault)
+    this.items = new Items(config.lengthsOnly, !this.lengthClasses.isDefault, config.segmentBytes)
     this.idHash = new IdHash(config.hashSeed)
     this.lateTimer = this.timers.open(TIMER_LATE, 0)
     this.gate = {

@@ -74,6 +74,8 @@ export interface CoreConfig {
    * knows lengths only. Default: false.
    */
   readonly lengthsOnly?: boolean
+  /** Bytes of a segment of item records. Default: 4 MiB; tests fill and leave smaller ones. */
+  readonly segmentBytes?: number
 }
 
 /** Items of one submission, as flat columns. The core copies what it keeps. */

@@ -93,17 +93,19 @@ const encoder = new TextEncoder()
 export function block(items: readonly ItemSpec[], job = 0): SubmitBlock {
   const ids = items.map((item) => encoder.encode(item.id))
   const payloads = items.map((item) => item.payload ?? new Uint8Array(0))
-  const tokens = items.flatMap((item) =>
-    item.payload === undefined
-      ? Array.from({ length: item.length }, (_, i) => (item.token ?? 0) + i)
-      : [],
+  const tokens = new Int32Array(
+    items.reduce((sum, item) => sum + (item.payload === undefined ? item.length : 0), 0),
   )
+  let at = 0
+  for (const { payload, length, token = 0 } of items) {
+    for (let i = 0; payload === undefined && i < length; i++) tokens[at++] = token + i
+  }
   return {
     job,
     count: items.length,
     model: Int32Array.from(items, (item) => item.model ?? 1),
     lengths: Int32Array.from(items, (item) => item.length),
-    tokens: Int32Array.from(tokens),
+    tokens,
     ids: concat(ids),
     idEnds: ends(ids),
     deadlineMs: Int32Array.from(items, (item) => item.deadlineMs ?? 0),

@@ -5,6 +5,7 @@ import type { Core } from '../src/core.js'
 import {
   type Contract,
   type CoreConfig,
+  type CoreCounts,
   type CoreEvent,
   type DispatchEffect,
   type Effect,
@@ -115,8 +116,7 @@ export class Shadow {
     now: number,
   ): void {
     this.applyEvent(event, now)
-    const holding = ['resultsStored', 'resultsRead', 'pauseJob', 'resumeJob']
-    if (holding.includes(event.type)) this.queues.setHeld(this.jobsOnHold())
+    if (HOLDING.has(event.type)) this.queues.setHeld(this.jobsOnHold())
     for (const effect of effects) this.applyEffect(event, effect, submitted, now)
     if (event.type === 'deleteJob') this.endOnDisk(event.job)
   }
@@ -202,13 +202,16 @@ export class Shadow {
     if (event.type === 'disconnect') this.blame(consumer, now)
   }
 
-  private take(consumer: ShadowConsumer, number: number): void {
+  /** False where it may take no more: it is dead then, and has not taken the batch (I6). */
+  private take(consumer: ShadowConsumer, number: number): boolean {
     const at = consumer.channel.findIndex((batch) => batch.number === number)
-    if (at < 0) return
+    if (at < 0) return true
+    if (consumer.inFlight.length >= consumer.contract.maxInFlight) return false
     const [batch] = consumer.channel.splice(at, 1)
     batch.taken = true
     consumer.couldTakeSince = -1
     consumer.inFlight.push(batch)
+    return true
   }
 
   private endRetries(now: number): void {
@@ -226,7 +229,7 @@ export class Shadow {
   ): void {
     const batch = this.batches.get(event.batch)
     if (batch === undefined || batch.consumer !== consumer.id) return
-    this.take(consumer, event.batch)
+    if (!this.take(consumer, event.batch)) return
     this.reportTooMuch(consumer, batch, event)
     event.index.forEach((index, i) => {
       if (index >= batch.items.length || batch.reported.has(index)) return
@@ -555,43 +558,44 @@ export class Shadow {
     )
   }
 
+  hasWork(): boolean {
+    return this.unsettled.size > 0
+  }
+
   /** Invariants after a step whose dispatches are done. */
   checkAll(now: number): void {
-    this.checkCounts()
+    const onHold = this.jobsOnHold(this.checkCounts())
     this.checkTaking(now)
-    for (const item of this.unsettled) {
-      check(item.deadlineAt > this.tickedAt, `S35: ${item.id} is past its deadline`)
-    }
-    const onHold = this.jobsOnHold()
+    /** What is allowed to leave, by model. */
     const work = new Map<number, ShadowItem[]>()
-    for (const item of this.unsettled) work.set(item.model, [])
-    for (const item of this.unsettled) work.get(item.model)!.push(item)
+    for (const item of this.unsettled) {
+      if (item.deadlineAt <= this.tickedAt) check(false, `S35: ${item.id} is past its deadline`)
+      const items = work.get(item.model)
+      const allowed = item.state !== 'leased' && !onHold.has(item.job)
+      if (items === undefined) work.set(item.model, allowed ? [item] : [])
+      else if (allowed) items.push(item)
+    }
     for (const model of this.stuckSince.keys()) if (!work.has(model)) this.stuckSince.delete(model)
-    for (const [model, items] of work) {
-      const ready = items.filter((item) => !onHold.has(item.job))
+    for (const [model, ready] of work) {
       this.checkWorkConserving(model, ready)
       this.checkGroups(model, ready, now)
       this.checkProgress(model, ready, now)
     }
   }
 
-  private jobsOnHold(): Set<number> {
-    const { jobs } = this.core.counts()
+  private jobsOnHold({ jobs } = this.core.counts()): Set<number> {
     return new Set(jobs.filter((job) => job.onHold).map((job) => job.job))
   }
 
-  checkCounts(): void {
+  checkCounts(): CoreCounts {
     const counts = this.core.counts()
     let leased = 0
     for (const item of this.unsettled) if (item.state === 'leased') leased++
     const settled = this.items.size - this.unsettled.size
     const waiting = this.items.size - leased - settled
-    check(
-      counts.accepted === this.items.size,
-      `I1: accepted ${counts.accepted}, not ${this.items.size}`,
-    )
-    check(counts.leased === leased, `I1: leased ${counts.leased}, not ${leased}`)
-    check(counts.waiting.items === waiting, `I1: waiting ${counts.waiting.items}, not ${waiting}`)
+    checkEqual(counts.accepted, this.items.size, 'I1: accepted')
+    checkEqual(counts.leased, leased, 'I1: leased')
+    checkEqual(counts.waiting.items, waiting, 'I1: waiting')
     check(sum(Object.values(counts.settled)) === settled, 'I1: settled')
     check(counts.reserved.items === this.pending.size, 'I1: reserved')
     const tiers = Object.values(counts.queue)
@@ -604,6 +608,7 @@ export class Shadow {
       check(one.inFlight === shadow.inFlight.length, 'I6: in flight')
       check(one.inFlight <= one.contract.maxInFlight, 'I6: maxInFlight')
     }
+    return counts
   }
 
   /** S24: no batch stands for ever in the channel of a consumer that could take it. */
@@ -624,10 +629,10 @@ export class Shadow {
   private checkWorkConserving(model: number, allowed: readonly ShadowItem[]): void {
     if (!this.gateOpen) return
     const members = this.membersOf(model)
-    const atLimit = this.isAtLimit()
     const waiting = allowed.filter((item) => item.state === 'queued' || item.state === 'reclaimed')
     if (waiting.length === 0 || members.length === 0) return
     const stillOpen = this.isInputOpen(model)
+    const atLimit = this.hasSpans() && this.isAtLimit()
     // One consumer of the model may be emptying for suspects that wait (S27).
     let passedOver = allowed.some(
       (item) => item.state === 'grouped' && item.suspicion!.kind === 'suspect',
@@ -646,8 +651,7 @@ export class Shadow {
       // Plain rules leave full batches behind on purpose; the rest holds for them too.
       if (this.config.serve === 'first') continue
       const { waste } = spanOf(member, this.queues, waiting)
-      const isSpanReady =
-        waste <= 1 && (waste < this.mostWaste(member) - 1e-9 || (this.hasSpans() && atLimit))
+      const isSpanReady = waste <= 1 && (waste < this.mostWaste(member) - 1e-9 || atLimit)
       const isFull = full > 0 || isSpanReady
       if (passedOver > 0 && held.length > 0 && this.isOwed(member, isFull, waiting, members)) {
         passedOver--
@@ -840,6 +844,16 @@ export class Shadow {
   }
 }
 
+/** Events that put a job on hold or end that. */
+const HOLDING = new Set<CoreEvent['type']>([
+  'resultsStored',
+  'resultsRead',
+  'pauseJob',
+  'resumeJob',
+  'deleteJob',
+  'restore',
+])
+
 function suspicion(kind: Suspicion['kind'], batch: ShadowBatch): Suspicion {
   return {
     kind,
@@ -901,6 +915,10 @@ function roundUp(length: number, multiple: number): number {
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0)
+}
+
+function checkEqual(found: number, expected: number, what: string): void {
+  if (found !== expected) throw new Error(`${what} ${found}, not ${expected}`)
 }
 
 export function check(holds: boolean, what: string): asserts holds {
