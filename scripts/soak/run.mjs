@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util'
 import { Tally } from './lib/tally.mjs'
 import { core } from './runs/core.mjs'
+import { coreMutations } from './runs/core-mutations.mjs'
 import { brokerKill, diskTorn } from './runs/durable.mjs'
 import { fuzz } from './runs/fuzz.mjs'
 import { hostile } from './runs/hostile.mjs'
@@ -15,6 +16,7 @@ import { stress } from './runs/stress.mjs'
 
 const RUNS = {
   core,
+  'core-mutations': coreMutations,
   'ring-stress': stress,
   'ring-kill': kill,
   'ring-restart': restart,
@@ -39,8 +41,7 @@ const limits = Object.fromEntries(
 )
 if (run === undefined || Object.values(limits).some((limit) => !(limit > 0))) {
   process.stderr.write(
-    `usage: run.mjs ${Object.keys(RUNS).join('|')} [--rounds N | --minutes N | --seeds N [--first N]] [--items N]
-`,
+    `usage: run.mjs ${Object.keys(RUNS).join('|')} [--rounds N | --minutes N | --seeds N [--first N]] [--items N]\n`,
   )
   process.exit(2)
 }

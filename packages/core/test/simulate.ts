@@ -213,13 +213,19 @@ export class Simulation {
         this.step({ type: 'room', consumer: consumer.id, hasRoom: operation.hasRoom })
         return
       case 'takeStray':
-        this.step({ type: 'taken', consumer: consumer.id, batch: operation.batch })
+        this.takeStray(consumer, operation.batch)
         return
       case 'unknown':
         this.results(consumer.id, 1_000_000, [0], [0], operation.isOtherLife ? 1n : LIFE)
         return
       default:
     }
+  }
+
+  /** Any batch of the channel, though more may be in flight than are allowed; or one that is none. */
+  private takeStray({ id, channel }: ShadowConsumer, number: number): void {
+    const batch = channel.length === 0 ? number : channel[number % channel.length].number
+    this.step({ type: 'taken', consumer: id, batch })
   }
 
   private job(number: number): number {
@@ -379,18 +385,24 @@ export class Simulation {
       this.step({ type: 'resumeJob', job })
     }
     this.step({ type: 'flush', job: null })
-    for (let round = 0; this.shadow.hasWork(); round++) {
-      if (round === 2000) check(false, `I4: ${text(this.core.counts())}`)
-      for (const one of [...this.shadow.consumers.values()]) this.work(one)
-      if (this.shadow.hasWork()) this.pass(round < 10 ? 50 : 400)
-    }
+    this.drain()
+    this.step({ type: 'replay', items: [...this.core.quarantined.keys()] })
+    this.drain()
     const counts = this.core.counts()
     for (const tier of Object.values(counts.queue))
       check(tier.items + tier.tokens === 0, 'I4: tiers')
     check(counts.cleanup.models.length === 0, 'I4: cleanup goes on')
   }
 
-  /** All that items or consumers were of. */
+  private drain(): void {
+    for (let round = 0; this.shadow.hasWork(); round++) {
+      if (round === 2000) check(false, `I4: ${text(this.core.counts())}`)
+      for (const one of [...this.shadow.consumers.values()]) this.work(one)
+      if (this.shadow.hasWork()) this.pass(round < 10 ? 50 : 400)
+    }
+  }
+
+  /** Of all items. */
   private models(): Set<number> {
     return new Set([...this.shadow.items.values()].map((item) => item.model))
   }

@@ -89,7 +89,8 @@ export function workload(seed: number): Workload {
 }
 
 class Maker {
-  private nextId = 0
+  /** What was submitted: now and then an item comes again, as it was or with another body (S36). */
+  private readonly made: WorkItem[] = []
   private readonly models: number
   private readonly longest: number
   private readonly poisonShare: number
@@ -185,13 +186,19 @@ class Maker {
     const model = random.int(1, this.models)
     // What the store keeps of an item has no deadline in it.
     const withDeadlines = !this.onDisk && random.chance(0.2)
-    const items = Array.from({ length: random.int(1, this.most) }, () => ({
-      id: random.chance(0.03) ? random.int(0, this.nextId) : this.nextId++,
-      length: Math.max(1, Math.ceil(this.longest * random.next() ** 2)),
-      model: random.chance(0.9) ? model : random.int(1, this.models),
-      ...(withDeadlines && random.chance(0.5) ? { deadlineMs: random.int(1, 400) } : {}),
-      ...(random.chance(this.poisonShare) ? { poison: true as const } : {}),
-    }))
+    const items = Array.from({ length: random.int(1, this.most) }, () => {
+      const isAgain = this.made.length > 0 && random.chance(0.05)
+      if (isAgain && random.chance(0.5)) return random.pick(this.made)
+      const item: WorkItem = {
+        id: isAgain ? random.pick(this.made).id : this.made.length,
+        length: Math.max(1, Math.ceil(this.longest * random.next() ** 2)),
+        model: random.chance(0.9) ? model : random.int(1, this.models),
+        ...(withDeadlines && random.chance(0.5) ? { deadlineMs: random.int(1, 400) } : {}),
+        ...(random.chance(this.poisonShare) ? { poison: true as const } : {}),
+      }
+      this.made.push(item)
+      return item
+    })
     return {
       op: 'submit',
       job: this.any(),
@@ -248,9 +255,9 @@ class Maker {
       case 2:
         return { op: 'unknown', consumer, isOtherLife: random.chance(0.5) }
       case 3:
-        return { op: 'resultsStored', job, bytes: random.int(0, 900) }
+        return { op: 'resultsStored', job, bytes: random.int(0, 1500) }
       case 4:
-        return { op: 'resultsRead', job, bytes: random.int(0, 900) }
+        return { op: 'resultsRead', job, bytes: random.int(0, 1500) }
       case 5:
         return { op: 'pause', job }
       case 6:
