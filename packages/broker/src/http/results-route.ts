@@ -75,8 +75,9 @@ async function stream(
 ): Promise<void> {
   response.on('close', () => job.wake())
   response.flushHeaders()
-  // Of a small bound half must count, or a job with one reader for its whole life would stand still.
-  const inFlightBytes = Math.min(IN_FLIGHT_BYTES_MAX, readers.maxUnreadResultBytes / 2)
+  // A job goes on when half of the bound is unread at most (S34). What is taken for in flight is less by
+  // a margin for how bytes are counted, or a job with one reader for its whole life would stand still.
+  const inFlightBytes = Math.min(IN_FLIGHT_BYTES_MAX, readers.maxUnreadResultBytes / 4)
   const reader = job.results.open(offset)
   // What has arrived is known by whole parts.
   const partBytes = Math.min(CHUNK_BYTES, inFlightBytes / 4)

@@ -85,7 +85,9 @@ class DiskReader implements ResultReader {
 
   arrived(inFlightBytes: number): Promise<number> {
     const upTo = this.#bytes - inFlightBytes
-    while (this.#parts.length > 1 && this.#parts[1].bytes <= upTo) this.#parts.shift()
+    // The part that reaches beyond counts too: were it left out, more than `inFlightBytes` would stay
+    // unread for as long as nothing follows it, and a job on hold would never go on.
+    while (this.#parts.length > 1 && this.#parts[0].bytes < upTo) this.#parts.shift()
     // The first part is where the reader began: all before that it has had.
     return this.results.markRead(this.#parts[0].offset)
   }
