@@ -10,6 +10,9 @@ const COMPARISONS = {
   'ring-kernels': () => import('./ring/compare-kernels.mjs'),
   assembly: () => import('./assembly/compare.mjs'),
   store: () => import('./store/compare.mjs'),
+  packing: () => import('./core/packing.mjs'),
+  study: () => import('./core/study.mjs'),
+  core: () => import('./core/compare.mjs'),
 }
 
 const { values: options, positionals } = parseArgs({

@@ -97,6 +97,7 @@ export class ContractClass {
   /** The shape of the longest input that its runtime takes, as a key (S4). */
   readonly inputKey: number
   readonly budget: Budget
+  private readonly byCount = new Map<number, ReadyAt>()
   /** Place in the list of classes with a free member, or -1. */
   listed = -1
 
@@ -138,14 +139,28 @@ export class ContractClass {
   /** What a batch takes of this shape where there is more: it holds the shape. */
   fullAt(key: number): ReadyAt {
     const paddedLength = key * this.config.roundTo
-    return new ReadyAt(this.budget.readyCount(paddedLength), this.budget.readyTokens(paddedLength))
+    return this.readyAtOf(
+      this.budget.readyCount(paddedLength),
+      this.budget.readyTokens(paddedLength),
+    )
   }
 
   /** What a lane of this shape must hold to be ready (S13, S18); null when it never is. */
   readyAt(key: number): ReadyAt | null {
     if (!this.holds(key)) return null
     if (this.config.readyRule === 'batch-size')
-      return new ReadyAt(this.contract.batchSize, Number.POSITIVE_INFINITY)
+      return this.readyAtOf(this.contract.batchSize, Number.POSITIVE_INFINITY)
     return this.fullAt(key)
+  }
+
+  /** Shapes that are ready at the same count share one: an arrival finds it in the cache. */
+  private readyAtOf(count: number, tokens: number): ReadyAt {
+    if (tokens < Number.POSITIVE_INFINITY) return new ReadyAt(count, tokens)
+    let known = this.byCount.get(count)
+    if (known === undefined) {
+      known = new ReadyAt(count, tokens)
+      this.byCount.set(count, known)
+    }
+    return known
   }
 }

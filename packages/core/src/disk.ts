@@ -52,7 +52,7 @@ export function partOf(state: State, job: Job, model: Model, paddedLength: numbe
   if (known !== undefined) return known
   const part = new DiskPart(keyOf(job, paddedLength), job, shape, paddedLength)
   part.oldestAt = state.now
-  shape.parts.set(part.key, part)
+  shape.ownParts().set(part.key, part)
   job.parts.add(part)
   return part
 }
@@ -97,7 +97,7 @@ function changeOnDisk(state: State, shape: Shape, items: number, tokens: number)
 export function queueInWindow(state: State, slot: number): void {
   const shape = shapeOfItem(state, slot)
   state.items.state.set(slot, ITEM_WINDOW)
-  shape.window.push(state.items, slot, jobOfItem(state, slot).weight)
+  shape.ownWindow().push(state.items, slot, jobOfItem(state, slot).weight)
   countInWindow(state, shape, slot, 1)
 }
 

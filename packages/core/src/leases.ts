@@ -35,7 +35,7 @@ export function lease(
   group: Group | null = null,
 ): Batch {
   const { items } = state
-  const batch = state.leases.open(consumer, Int32Array.from(slots), group)
+  const batch = state.leases.open(consumer, new Int32Array(slots), group)
   for (let index = 0; index < slots.length; index++) {
     const slot = slots[index]
     stopWaiting(state, slot)

@@ -10,20 +10,27 @@ import type { DiskPart } from './disk.js'
 import type { Group } from './group-table.js'
 import { OrderedSet } from './ordered-set.js'
 import { Queue } from './queue.js'
-import { type NewList, ShapeQueue } from './shape-queue.js'
+import { type NewList, newPlainList, ShapeQueue } from './shape-queue.js'
+
+// Most shapes never have reclaimed items nor any on disk: what they would need for it comes with the
+// first, so that tens of thousands of lanes stay small. Nothing is ever put into these three.
+const NONE_RECLAIMED = new Queue()
+const NONE_READ = new ShapeQueue(1, newPlainList)
+const NO_PARTS: Map<number, DiskPart> = new Map()
 
 export class Shape {
   /** A lane when true, else staging. */
   active = false
   readonly queue: ShapeQueue
-  readonly reclaimed = new Queue()
+  /** To read; `ownReclaimed`, `ownWindow` and `ownParts` are for who adds. */
+  reclaimed = NONE_RECLAIMED
   /** Items read ahead from disk, and the bytes of them all. */
-  readonly window: ShapeQueue
+  window = NONE_READ
   windowBytes = 0
   /** What of it is on disk and may be read, and by whom: the part to read next comes first. */
   onDiskItems = 0
   onDiskTokens = 0
-  readonly parts = new Map<number, DiskPart>()
+  parts = NO_PARTS
   /** Loads of its parts that the shell has not answered. */
   loads = 0
   /** Items that are not settled, leased ones too: the shape lives while it has any. */
@@ -45,10 +52,24 @@ export class Shape {
     readonly key: number,
     /** Its longest item, rounded up: the edge of its class. */
     readonly paddedLength: number,
-    newList: NewList,
+    private readonly newList: NewList,
   ) {
     this.queue = new ShapeQueue(paddedLength, newList)
-    this.window = new ShapeQueue(paddedLength, newList)
+  }
+
+  ownReclaimed(): Queue {
+    if (this.reclaimed === NONE_RECLAIMED) this.reclaimed = new Queue()
+    return this.reclaimed
+  }
+
+  ownWindow(): ShapeQueue {
+    if (this.window === NONE_READ) this.window = new ShapeQueue(this.paddedLength, this.newList)
+    return this.window
+  }
+
+  ownParts(): Map<number, DiskPart> {
+    if (this.parts === NO_PARTS) this.parts = new Map()
+    return this.parts
   }
 }
 

@@ -45,8 +45,8 @@ export class Settlement {
         type: 'settle',
         consumer: this.consumer,
         batch: this.batch,
-        items: Int32Array.from(slots),
-        index: Uint32Array.from(indexes),
+        items: new Int32Array(slots),
+        index: new Uint32Array(indexes),
         status,
         reason,
       })

@@ -9,6 +9,7 @@
 import type { ContractClass } from './contracts.js'
 import { Heap } from './heap.js'
 import type { Shape } from './models.js'
+import { OrderedSet } from './ordered-set.js'
 
 /** How much a consumer needs work: its channel holds a batch, is empty, nothing is in flight either. */
 export type Need = -1 | 0 | 1 | 2
@@ -18,7 +19,7 @@ export const MOST_NEED: Need = 2
 
 export class Spans {
   /** Keys of shapes whose queue changed since the spans were looked at. */
-  private readonly changed = new Set<number>()
+  private readonly changed = new OrderedSet()
   /** Rows of shapes with a span that is ready for the most need, least padded first. */
   private readonly byWaste = new Heap()
   /** By need: the most padding; each at least that of the need before. */
@@ -69,10 +70,10 @@ export class Spans {
   }
 
   private update(): void {
-    if (this.changed.size === 0) return
+    if (this.changed.isEmpty()) return
     const { model } = this.cls
     const round = ++model.spanRounds
-    for (const key of this.changed) {
+    for (let key = this.changed.next(0); key >= 0; key = this.changed.next(key + 1)) {
       const shape = model.shapes.get(key)
       if (shape !== undefined) this.look(shape, round)
       this.lookAbove(model.shapes.get(model.queued.next(key + 1)) ?? null, round)

@@ -82,7 +82,7 @@ export function queueReclaimed(state: State, slot: number): void {
     return
   }
   state.items.state.set(slot, ITEM_RECLAIMED)
-  shape.reclaimed.push(state.items, slot)
+  shape.ownReclaimed().push(state.items, slot)
   count(state.tiers.reclaimed, state, slot, 1)
   shape.model.reclaimed.add(shape.key)
   touch(state, shape.model)

@@ -3,6 +3,7 @@
 //
 // One call of `advance` is one instant: completions, deaths, what the scenario lists, timers, then
 // dispatch, until nothing more happens at that time.
+import type { Core } from '@fabric/core'
 import { Agenda, DEATH, LISTED } from './agenda.js'
 import { Arrivals } from './arrivals.js'
 import type { SimulatedConsumer } from './consumer.js'
@@ -53,6 +54,11 @@ export class Simulation {
 
   get tally(): Tally {
     return this.#shell.tally
+  }
+
+  /** Of the broker's present life: for an observer that asks more than a batch says. */
+  get core(): Core {
+    return this.#shell.core
   }
 
   /** Of every consumer, in the order in which they first came. */
