@@ -1,4 +1,4 @@
-// node bench/run.mjs NAME [--check] [--quick]: one comparison, its table, and bench/results/NAME.*
+// node bench/run.mjs NAME [--check] [--quick] [--items N]: one comparison, its table, and bench/results/NAME.*
 import { loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { machine } from './lib/machine.mjs'
@@ -13,6 +13,7 @@ const COMPARISONS = {
   packing: () => import('./core/packing.mjs'),
   study: () => import('./core/study.mjs'),
   core: () => import('./core/compare.mjs'),
+  backlog: () => import('./backlog/compare.mjs'),
 }
 
 const { values: options, positionals } = parseArgs({
@@ -20,6 +21,7 @@ const { values: options, positionals } = parseArgs({
   options: {
     check: { type: 'boolean', default: false },
     quick: { type: 'boolean', default: false },
+    items: { type: 'string' },
   },
 })
 const name = positionals[0]
@@ -32,11 +34,19 @@ const where = machine()
 const startedAt = performance.now()
 const { compare } = await COMPARISONS[name]()
 const say = (line) => process.stderr.write(`bench ${name}: ${line}\n`)
-const result = await compare({ quick: options.quick, say })
+const items = options.items === undefined ? undefined : Number(options.items)
+if (items !== undefined && !(Number.isInteger(items) && items > 0)) {
+  process.stderr.write('bench: --items must be a whole number\n')
+  process.exit(2)
+}
+const result = await compare({ quick: options.quick, items, say })
 where.loadAtEnd = loadavg()
   .map((value) => value.toFixed(2))
   .join(' ')
-const flags = Object.entries(options).flatMap(([flag, on]) => (on ? [` --${flag}`] : []))
+const flags = Object.entries(options).flatMap(([flag, value]) => {
+  if (value === true) return [` --${flag}`]
+  return typeof value === 'string' ? [` --${flag} ${value}`] : []
+})
 report(name, result, {
   machine: where,
   command: `npm run -s bench -- ${name}${flags.join('')}`,
