@@ -1,9 +1,18 @@
 // `fabric simulate` as users call it: what goes where, and how it ends.
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { fabric, start } from './support/command.js'
+import { BIN, fabric, start } from './support/command.js'
 
 function folderWith(scenario: object): { folder: string; file: string } {
   const folder = mkdtempSync(join(tmpdir(), 'fabric-cli-simulate-'))
@@ -52,6 +61,29 @@ it('fabric simulate: a reader that goes away ends it without an error', async ()
   running.child.stdout!.once('data', () => running.child.stdout!.destroy())
   const { code, stderr } = await running.ended
   expect([code, stderr]).toEqual([0, ''])
+})
+
+it('fabric simulate: many megabytes through a pipe come whole, and nothing is warned of', async () => {
+  const { file } = folderWith(scenario(100_000))
+  const { code, stdout, stderr } = await fabric(['simulate', file])
+  expect([code, stderr]).toEqual([0, ''])
+  expect(types(stdout).at(-1)).toBe('summary')
+})
+
+it.each([
+  ['lines', []],
+  ['the summary', ['--summary']],
+  ['a comparison', ['--compare']],
+])('fabric simulate: %s that cannot be written are an error', (_, flags) => {
+  const { file } = folderWith(scenario(30_000))
+  const full = openSync('/dev/full', 'w')
+  const { status, stderr } = spawnSync(process.execPath, [BIN, 'simulate', file, ...flags], {
+    stdio: ['ignore', full, 'pipe'],
+    encoding: 'utf8',
+  })
+  closeSync(full)
+  expect(status).toBe(1)
+  expect(stderr).toMatch(/^fabric: the output cannot be written .*ENOSPC.*FABRIC_OUTPUT/)
 })
 
 it('fabric simulate: a refused scenario names the key, and the exit code is 1', async () => {

@@ -1,5 +1,7 @@
 // What is to happen at which time: a binary heap by time, then by the order of things at one time.
 
+/** Before everything else at its time: the consumers that a scenario begins with. */
+export const BEGIN = -1
 /** At one time: completions, deaths, then what the scenario lists (interfaces.md, Simulate). */
 export const COMPLETION = 0
 export const DEATH = 1

@@ -71,13 +71,14 @@ export class Shell {
     return this.life.core
   }
 
-  /** The broker begins a new life; answers how many items are gone with the old one. */
-  restart(): number {
+  /** The broker begins a new life. Its line comes first: what follows is of the new one. */
+  restart(): void {
     const { waiting, leased, cleanup } = this.core.counts()
+    const lost = waiting.items + leased - (this.shelf?.unsettled ?? 0)
+    this.say({ type: 'restart', lost })
     this.tally.addCleanup(cleanup)
     this.life = new Life(this.rules, ++this.#lives, this.#batches)
     this.#restore()
-    return waiting.items + leased - (this.shelf?.unsettled ?? 0)
   }
 
   step(event: CoreEvent): readonly Effect[] {

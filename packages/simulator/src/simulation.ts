@@ -4,7 +4,7 @@
 // One call of `advance` is one instant: completions, deaths, what the scenario lists, timers, then
 // dispatch, until nothing more happens at that time.
 import type { Core } from '@fabric/core'
-import { Agenda, DEATH, LISTED } from './agenda.js'
+import { Agenda, BEGIN, DEATH, LISTED } from './agenda.js'
 import { Arrivals } from './arrivals.js'
 import type { SimulatedConsumer } from './consumer.js'
 import { usualContract } from './contract.js'
@@ -13,6 +13,7 @@ import type { IdleTime } from './idle-time.js'
 import { type Summary, summaryOf } from './report/summary.js'
 import type { Tally } from './report/tally.js'
 import type { Scenario } from './scenario/read.js'
+import { refuse } from './scenario/refusal.js'
 import type { EventData } from './scenario/schema.js'
 import { Shell, type ShellOptions } from './shell.js'
 import { openStreams, toNs } from './sources.js'
@@ -35,10 +36,10 @@ export class Simulation {
     this.#shell.fleet = this.#consumers
     this.#arrivals = new Arrivals(this.#shell, this.#agenda)
     this.#shell.needsNames ||= speaksOfItems(scenario)
-    // Before everything the scenario lists at time 0.
-    consumers.forEach((data, i) => {
-      this.#agenda.plan(0, LISTED, () => this.#consumers.register(data), i - consumers.length)
-    })
+    // They are there before anything happens at time 0, a kill included.
+    for (const data of consumers) {
+      this.#agenda.plan(0, BEGIN, () => this.#consumers.register(data))
+    }
     const streams = openStreams(scenario)
     events.forEach((event, i) => {
       const stream = streams.get(i)
@@ -69,6 +70,12 @@ export class Simulation {
   advance(): boolean {
     const at = this.#nextAtNs()
     if (at === Number.POSITIVE_INFINITY) return false
+    if (at > Number.MAX_SAFE_INTEGER) {
+      refuse(
+        'events',
+        'the run goes on beyond 104 days (2^53 ns), where time is not exact any more',
+      )
+    }
     const shell = this.#shell
     shell.nowNs = at
     do {
@@ -137,7 +144,7 @@ export class Simulation {
   }
 
   #restart(): void {
-    this.#shell.say({ type: 'restart', lost: this.#shell.restart() })
+    this.#shell.restart()
     this.#consumers.reconnect()
   }
 }

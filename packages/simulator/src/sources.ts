@@ -17,8 +17,11 @@ export interface Source {
   advance(): void
 }
 
+/** What a sum or product of decimals may be short of a whole nanosecond: 1.001 us are 1,001. */
+const SHORT_NS = 1e-4
+
 /** A time of the scenario; fractions of a nanosecond are dropped. */
-export const toNs = (us: number): number => Math.floor(us * NS_PER_US)
+export const toNs = (us: number): number => Math.floor(us * NS_PER_US + SHORT_NS)
 
 class ManySource implements Source {
   nextAtNs: number
@@ -61,13 +64,13 @@ class TraceSource implements Source {
     private readonly path: string,
   ) {
     this.#lines = openTrace(field, path)
-    this.#columns = headerOf(field, path, this.#lines.next())
+    this.#columns = headerOf(field, path, this.#next())
     this.advance()
   }
 
   advance(): void {
-    let line = this.#lines.next()
-    while (line === '') line = this.#lines.next()
+    let line = this.#next()
+    while (line === '') line = this.#next()
     if (line === null) {
       this.nextAtNs = Number.POSITIVE_INFINITY
       return
@@ -81,6 +84,10 @@ class TraceSource implements Source {
     this.length = this.#integer(cells, length, 'length', 1)
     this.nextAtNs = toNs(this.atUs + atUs)
     if (!Number.isSafeInteger(this.nextAtNs)) this.#refuse(`at_us ${atUs} is too late`)
+  }
+
+  #next(): string | null {
+    return nextLine(this.#lines, this.field, this.path)
   }
 
   #number(cells: readonly string[], column: number, name: string): number {
@@ -113,9 +120,20 @@ function openTrace(field: string, path: string): CsvLines {
   }
 }
 
+/** A folder, a disk that fails or a file without line ends shows only when it is read. */
+function nextLine(lines: CsvLines, field: string, path: string): string | null {
+  try {
+    return lines.next()
+  } catch (cause) {
+    refuse(field, `${path} cannot be read (${(cause as Error).message})`)
+  }
+}
+
 /** Places of at_us, model and length; -1 for a model column that is not there. */
 function headerOf(field: string, path: string, line: string | null): number[] {
-  const header = cellsOf((line ?? '').replace(/^\u00ef\u00bb\u00bf/, '')).map((cell) => cell.trim())
+  if (line === null)
+    refuse(field, `${path}: the file is empty, expected a header at_us,model,length`)
+  const header = cellsOf(line.replace(/^\u00ef\u00bb\u00bf/, '')).map((cell) => cell.trim())
   return COLUMNS.map((column) => {
     const at = header.indexOf(column)
     if (at < 0 && column !== 'model') {
@@ -159,6 +177,7 @@ const isStream = (event: EventData): boolean =>
 function rowsOf(field: string, path: string): number {
   const lines = openTrace(field, path)
   let rows = -1
-  for (let line = lines.next(); line !== null; line = lines.next()) if (line !== '') rows++
+  const next = () => nextLine(lines, field, path)
+  for (let line = next(); line !== null; line = next()) if (line !== '') rows++
   return Math.max(0, rows)
 }

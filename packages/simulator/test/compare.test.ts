@@ -60,3 +60,12 @@ it('compare: a bounded queue holds the producer back under every rule', async ()
     expect(meanWaitUs).toBeLessThan(4 * 132)
   }
 })
+
+it('compare: an item that no queue has room for holds no rule back', async () => {
+  const { rules } = await compared({
+    config: { maxQueuedTokens: 100 },
+    consumers: [gpu()],
+    events: [{ atUs: 0, submitMany: { count: 30, lengths: [8, 200] }, thenFlush: true }],
+  })
+  expect(rules.map(({ items, left }) => [items, left])).toEqual(Array(4).fill([15, 0]))
+})

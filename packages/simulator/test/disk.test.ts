@@ -1,6 +1,6 @@
 // Disk mode: what is accepted outlives the broker, and what is not durable does not.
 import { expect, it } from 'vitest'
-import { gpu, items, of, run } from './run.js'
+import { gpu, items, of, run, story } from './run.js'
 
 const disk = { mode: 'disk' }
 
@@ -64,4 +64,9 @@ it('disk mode: a stream waits while the queue is full', () => {
     ],
   })
   expect(summary).toMatchObject({ items: 400, left: 0, settled: { completed: 400 } })
+})
+
+it('disk mode: the line of a restart comes before what the new life does', () => {
+  const ran = run({ config: disk, consumers: [gpu()], events: [{ atUs: 5, restart: {} }] })
+  expect(story(ran)).toEqual(['0 gate', '0 register', '5 restart', '5 gate', '5 register'])
 })

@@ -47,6 +47,11 @@ it.each<[string, unknown, string]>([
   ['a rule of the wrong type', { config: { cleanupMerge: 'yes' } }, 'config.cleanupMerge'],
   ['an event without an action', event({}), 'events[0]'],
   ['an event with two actions', event({ flush: {}, kill: 'gpu0' }), 'events[0]'],
+  [
+    'a deadline beyond 2^31 ms',
+    event({ submit: [{ id: 'a', length: 1, deadlineMs: 2 ** 31 }] }),
+    'events[0].submit[0].deadlineMs',
+  ],
   ['an event without a time', { events: [{ flush: {} }] }, 'events[0].atUs'],
   ['a negative time', event({ atUs: -1, flush: {} }), 'events[0].atUs'],
   [
@@ -117,4 +122,14 @@ it('trace: it is looked for beside its scenario', () => {
   const simulation = new Simulation(readScenario(join(folder, 's.json')))
   while (simulation.advance());
   expect(simulation.summary().items).toBe(1)
+})
+
+it.each([
+  ['a folder', '.'],
+  ['an empty file', 'empty.csv'],
+])('a trace that is %s is refused by its path', (_, trace) => {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'empty.csv'), '')
+  const scenario = parseScenario(JSON.stringify(event({ trace })), { folder })
+  expect(() => new Simulation(scenario)).toThrow(/^events\[0\]\.trace: /)
 })

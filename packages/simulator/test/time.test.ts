@@ -150,3 +150,32 @@ it('time: the run ends when nothing more can happen, whatever is left', () => {
   expect(ran.summary).toMatchObject({ items: 2, left: 2, batches: 0, makespanUs: 0 })
   expect(ran.summary.gate).toEqual({ heldUs: 0, reason: null })
 })
+
+it('time: the first consumers are there before a kill at time 0', () => {
+  const ran = run({
+    config: open,
+    consumers: [gpu(), gpu({ name: 'gpu1' })],
+    events: [
+      { atUs: 0, submit: items('abcd') },
+      { atUs: 0, kill: 'gpu0' },
+    ],
+  })
+  expect(story(ran).slice(0, 3)).toEqual(['0 register', '0 register', '0 dead'])
+  expect(of(ran, 'dispatch').map(({ consumer }) => consumer)).toEqual(['gpu1'])
+})
+
+it('time: a sum of decimals that falls short of a whole microsecond is that microsecond', () => {
+  // 0.1 + 7 x 0.7 is 4.999999999999999 in floating point.
+  const ran = run({
+    config: { ...open, maxQueuedItems: 1 },
+    events: [{ atUs: 0.1, submitMany: { count: 8, lengths: [8], everyUs: 0.7, onFull: 'refuse' } }],
+  })
+  expect(of(ran, 'refuse').map(({ atUs }) => atUs)).toEqual([0, 1, 2, 2, 3, 4, 5])
+})
+
+it.each([
+  ['beyond what is exact', [{ atUs: 9_007_199_254_740, submit: items('a') }]],
+  ['that adds up', [{ atUs: 0, submitMany: { count: 3, lengths: [8], everyUs: 8e12 } }]],
+])('time: a run %s is refused in words', (_, events) => {
+  expect(() => run({ consumers: [gpu()], events })).toThrow(/beyond 104 days/)
+})

@@ -1,6 +1,7 @@
 // Lines to a stream that may be slower than we are, or close: gathered, and never more than a few
 // chunks of them in memory.
 import type { Writable } from 'node:stream'
+import { FabricError } from '@fabric/protocol'
 
 const CHUNK_LETTERS = 1 << 16
 
@@ -9,11 +10,15 @@ export class LineOutput {
   isClosed = false
   isFull = false
   #gathered = ''
+  #failure: Error | null = null
+  #wake = (): void => {}
 
   constructor(private readonly stream: Writable) {
-    stream.on('error', () => {
-      this.isClosed = true
+    stream.on('error', (error) => this.#end(error))
+    stream.on('close', () => this.#end(null))
+    stream.on('drain', () => {
       this.isFull = false
+      this.#wake()
     })
   }
 
@@ -23,23 +28,40 @@ export class LineOutput {
   }
 
   async drained(): Promise<void> {
+    if (!this.isFull) return
     await new Promise<void>((resolve) => {
-      this.stream.once('drain', resolve)
-      this.stream.once('error', () => resolve())
-      this.stream.once('close', resolve)
+      this.#wake = resolve
     })
-    this.isFull = false
   }
 
+  /** @throws FabricError FABRIC_OUTPUT when lines could not be written, such as to a full disk */
   async end(): Promise<void> {
     const rest = this.#gathered
     this.#gathered = ''
-    if (!this.isClosed)
-      await new Promise<void>((resolve) => this.stream.write(rest, () => resolve()))
+    if (!this.isClosed) {
+      await new Promise<void>((resolve) => {
+        this.stream.write(rest, (error) => {
+          if (error) this.#end(error)
+          resolve()
+        })
+      })
+    }
+    if (this.#failure === null) return
+    const { message } = this.#failure
+    throw new FabricError('FABRIC_OUTPUT', `the output cannot be written (${message})`, {
+      cause: this.#failure,
+    })
   }
 
   #flush(): void {
     if (!this.isClosed && !this.stream.write(this.#gathered)) this.isFull = true
     this.#gathered = ''
+  }
+
+  #end(error: Error | null): void {
+    this.isClosed = true
+    this.isFull = false
+    if (error !== null && (error as NodeJS.ErrnoException).code !== 'EPIPE') this.#failure = error
+    this.#wake()
   }
 }

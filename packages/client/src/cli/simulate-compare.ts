@@ -1,12 +1,15 @@
 // `fabric simulate --compare`: the workload under each rule, as a table or as JSON.
 import { type Comparison, compare, type Figures, type Scenario } from '@fabric/simulator'
 import { count, duration, percent, table } from './format.js'
+import { LineOutput } from './line-output.js'
 
 export async function printComparison(scenario: Scenario, asJson: boolean): Promise<void> {
   // Signals and a closing pipe are noticed between two stretches of work.
   const compared = await compare(scenario, () => new Promise((resolve) => setImmediate(resolve)))
   const text = asJson ? JSON.stringify(compared) : comparisonText(compared)
-  await new Promise<void>((resolve) => process.stdout.write(`${text}\n`, () => resolve()))
+  const output = new LineOutput(process.stdout)
+  output.write(text)
+  await output.end()
 }
 
 const ratio = (value: number): string => value.toFixed(3)

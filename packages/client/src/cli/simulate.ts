@@ -46,7 +46,7 @@ async function printRun(scenario: Scenario, title: string, flags: SimulateFlags)
   })
   while (simulation.advance()) {
     if (output.isFull) await output.drained()
-    if (output.isClosed) return
+    if (output.isClosed) return output.end()
   }
   const summary = simulation.summary()
   if (recorder !== null) {

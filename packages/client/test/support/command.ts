@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
-const BIN = fileURLToPath(new URL('../../bin/fabric.js', import.meta.url))
+export const BIN = fileURLToPath(new URL('../../bin/fabric.js', import.meta.url))
 
 export interface Ended {
   readonly code: number | null

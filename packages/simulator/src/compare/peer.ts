@@ -100,9 +100,10 @@ export class Peer {
     return queue
   }
 
-  /** False when there is no room. */
+  /** False when there is no room. What finds none in an empty queue either is refused, as by ours. */
   #accept(model: number, length: number): boolean {
     const { maxQueuedItems, maxQueuedTokens } = this.scenario.rules
+    if (length > maxQueuedTokens) return true
     let items = 0
     let tokens = 0
     for (const { fifo, policy } of this.#queues.values()) {

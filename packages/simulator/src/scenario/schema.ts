@@ -14,7 +14,7 @@ const name = z.string().min(1)
 const settings = {
   job: name.optional(),
   maxWaitMs: z.int().min(0).optional(),
-  deadlineMs: z.int().min(1).optional(),
+  deadlineMs: positive.optional(),
   durable: z.boolean().optional(),
 }
 
