@@ -2,14 +2,14 @@
 // command and programs that embed a broker both come through `startBroker`.
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
-import type { BudgetRule, CoreConfig, CoreCounts, DeathCause, SubmitBlock } from '@fabric/core'
+import type { BudgetRule, CoreConfig, DeathCause, SubmitBlock } from '@fabric/core'
 import { budgetRuleOf, Core, defaultLayout } from '@fabric/core'
-import { FabricError, type JobInfo } from '@fabric/protocol'
+import { FabricError } from '@fabric/protocol'
 import { hardenProcess, ringSupport } from '@fabric/shm-ring'
 import type { Logger } from 'pino'
 import { Connection, type ConnectionHost } from './channels/connection.js'
 import { RingBudget } from './channels/ring-budget.js'
-import { type Clock, monotonicClock, NS_PER_MS } from './clock.js'
+import { type Clock, monotonicClock } from './clock.js'
 import { Commands } from './commands.js'
 import { type ConfigSources, loadConfig, unknownVariables } from './config/load.js'
 import type { BrokerConfig } from './config/options.js'
@@ -17,19 +17,19 @@ import { diskResultHome } from './durable/durability.js'
 import { Engine } from './engine.js'
 import type { SubmitAnswer } from './http/ingest.js'
 import { type HttpFace, HttpServer, isLoopback, parseAddress } from './http/server.js'
+import { JobLife } from './job-life.js'
 import { DEFAULT_JOB, type Job, JobTable } from './jobs.js'
 import { makeLogger } from './log.js'
-import { makeRegistry } from './metrics/metrics.js'
+import { Report } from './report.js'
 import { ResultStore } from './results/store.js'
 import { Admission } from './server/admission.js'
 import { defaultSocketPath } from './server/socket-path.js'
 import { UnixListener } from './server/unix-listener.js'
-import { type BrokerState, makeState } from './state.js'
+import type { BrokerState } from './state.js'
 import { Stats } from './stats.js'
 import { openStore, type StoreOptions } from './storage/open.js'
 import type { Store } from './storage/store.js'
 import { Story } from './story.js'
-import { VERSION } from './version.js'
 import { warmUp } from './warm-up.js'
 
 export interface BrokerOptions extends ConfigSources {
@@ -100,7 +100,6 @@ class Broker implements RunningBroker {
   socketPath = ''
   httpUrl = ''
   readonly #clock: Clock = monotonicClock()
-  readonly #startedAt = new Date()
   readonly #budgetRule: BudgetRule
   readonly #brokerLife = randomBytes(8).readBigUInt64LE()
   readonly #stats = new Stats()
@@ -108,6 +107,8 @@ class Broker implements RunningBroker {
   readonly #engine: Engine
   readonly #commands: Commands
   readonly #rings: RingBudget
+  readonly #jobLife: JobLife
+  readonly #report: Report
   readonly #story: Story
   readonly #connections = new Set<Connection>()
   readonly #admission: Admission
@@ -116,7 +117,7 @@ class Broker implements RunningBroker {
   #listener: UnixListener | null = null
   #http: HttpServer | null = null
   #sweepTimer: NodeJS.Timeout | null = null
-  #draining = false
+  draining = false
   #stopped: Promise<void> | null = null
   #hurry: () => void = () => {}
 
@@ -161,6 +162,18 @@ class Broker implements RunningBroker {
       },
       this.#jobs,
     )
+    this.#jobLife = new JobLife(this.#jobs, engine, this.#commands, config, () =>
+      this.#refuseWhileDraining(),
+    )
+    this.#report = new Report({
+      config,
+      engine,
+      jobs: this.#jobLife,
+      stats: this.#stats,
+      rings: this.#rings,
+      store,
+      broker: this,
+    })
     this.#host = this.#makeHost()
   }
 
@@ -199,7 +212,7 @@ class Broker implements RunningBroker {
     }
     this.httpUrl = this.#http.url
     const everyMs = Math.min(60_000, Math.max(100, this.config.resultsTtlMs / 10))
-    this.#sweepTimer = setInterval(() => this.#forgetEndedJobs(), everyMs)
+    this.#sweepTimer = setInterval(() => this.#jobLife.forgetEnded(), everyMs)
     this.#sweepTimer.unref()
     this.#story.started({ socketPath, httpUrl: this.httpUrl }, this.config.dataDir)
   }
@@ -209,26 +222,7 @@ class Broker implements RunningBroker {
   }
 
   state(): BrokerState {
-    const now = this.#clock.now()
-    const jobs = Array.from(this.#jobs)
-    return makeState(
-      {
-        version: VERSION,
-        startedAt: this.#startedAt.toISOString(),
-        uptimeSeconds: now / 1e9,
-        draining: this.#draining,
-        socketPath: this.socketPath,
-        httpUrl: this.httpUrl,
-        jobs: { known: jobs.length, ended: jobs.filter((job) => job.state === 'ended').length },
-        rings: { usedBytes: this.#rings.usedBytes, maxBytes: this.config.ringBytesMax },
-        storage: this.#storage(),
-        stalledJobs: this.#stalledJobs(),
-      },
-      this.#engine.counts(),
-      this.#stats,
-      this.#engine.consumers,
-      now,
-    )
+    return this.#report.state()
   }
 
   stop(): Promise<void> {
@@ -238,7 +232,7 @@ class Broker implements RunningBroker {
   }
 
   async #stop(): Promise<void> {
-    this.#draining = true
+    this.draining = true
     this.#engine.dispatching = false
     this.#story.draining(this.#left())
     for (const { number, connection } of this.#engine.consumers.values()) {
@@ -344,14 +338,6 @@ class Broker implements RunningBroker {
   }
 
   #httpFace(): HttpFace {
-    let remembered: { counts: CoreCounts; state: BrokerState; atNs: number } | null = null
-    // A scrape reads dozens of values: they are of one moment, and the counts are made once.
-    const snapshot = () => {
-      const now = this.#clock.now()
-      if (remembered === null || now - remembered.atNs > 20 * NS_PER_MS)
-        remembered = { counts: this.#engine.counts(), state: this.state(), atNs: now }
-      return remembered
-    }
     return {
       ingest: {
         job: (id) => this.#jobs.get(id),
@@ -360,19 +346,10 @@ class Broker implements RunningBroker {
         canBeDurable: this.store !== null,
         maxItemBytes: this.config.maxItemBytes,
       },
-      jobs: {
-        jobs: this.#jobs,
-        createJob: (id, model, weight) => this.#createJob(id, model, weight),
-        flushJob: (job) => this.#flushJob(job),
-        deleteJob: (job) => this.#deleteJob(job),
-        cancelJob: (job) => this.#cancelJob(job),
-        setPaused: (job, paused) => this.#setPaused(job, paused),
-        jobInfo: (job) => job.info(this.#leasedByJob().get(job.number) ?? 0),
-        jobInfos: () => this.#jobInfos(),
-      },
+      jobs: this.#jobLife,
       items: {
         commands: this.#commands,
-        drainConsumer: (name) => this.#drainConsumer(name),
+        drainConsumer: (name) => this.#engine.drainByName(name),
       },
       results: {
         jobs: this.#jobs,
@@ -380,18 +357,7 @@ class Broker implements RunningBroker {
         maxUnreadResultBytes: this.config.maxUnreadResultBytes,
         closing: this.#closing.signal,
       },
-      observed: {
-        state: () => this.state(),
-        readiness: () => this.#readiness(),
-        health: () => (this.store?.health.state === 'degraded' ? 'degraded' : 'healthy'),
-        info: () => this.#info(),
-        registry: makeRegistry({
-          stats: this.#stats,
-          counts: () => snapshot().counts,
-          state: () => snapshot().state,
-          rings: () => this.#stats.ringTotals(snapshot().state.consumers),
-        }),
-      },
+      observed: this.#report,
       limits: this.config,
       log: this.log,
     }
@@ -399,147 +365,12 @@ class Broker implements RunningBroker {
 
   #submit(job: Job, block: SubmitBlock, durable: boolean): SubmitAnswer {
     this.#refuseWhileDraining()
-    // A long body is taken in turns; its job may be deleted in between.
-    if (job.deleted) throw new FabricError('FABRIC_NOT_FOUND', `job ${job.id} was deleted`)
-    if (job.cancelled)
-      throw new FabricError('FABRIC_JOB_CANCELLED', `job ${job.id} was cancelled`, { field: 'job' })
+    this.#jobLife.checkOpen(job)
     return this.#engine.submit(job, block, durable)
   }
 
-  /** Resolves when the job is kept: durably, in disk mode. */
-  async #createJob(id: string | undefined, model: number | null, weight: number): Promise<Job> {
-    this.#refuseWhileDraining()
-    const job = this.#jobs.create(id, model, weight)
-    this.#engine.createJob(job)
-    try {
-      await this.#engine.disk?.createJob(job)
-    } catch (error) {
-      if (!job.deleted) this.#engine.deleteJob(job)
-      throw error
-    }
-    return job
-  }
-
-  async #flushJob(job: Job): Promise<void> {
-    this.#engine.flush(job)
-    await this.#engine.disk?.updateJob(job)
-  }
-
-  /**
-   * Its results say what was cancelled. What waits on disk has no result to come: there the job goes
-   * as a whole, and so it does where nothing is left to end.
-   */
-  async #cancelJob(job: Job): Promise<boolean> {
-    if (this.store !== null) return false
-    // The default job stays open: it is nobody's alone.
-    if (job.id !== DEFAULT_JOB) job.cancelled = true
-    await this.#commands.cancelAll(job)
-    if (job.cancelled && !job.deleted) await this.#flushJob(job)
-    return true
-  }
-
-  async #setPaused(job: Job, paused: boolean): Promise<void> {
-    this.#commands.setPaused(job, paused)
-    await this.#engine.disk?.updateJob(job)
-  }
-
-  #drainConsumer(name: string): void {
-    for (const consumer of this.#engine.consumers.values()) {
-      if (consumer.name !== name) continue
-      this.#engine.drainFor(consumer)
-      return
-    }
-    throw new FabricError('FABRIC_NOT_FOUND', `no consumer ${JSON.stringify(name)} is connected`, {
-      field: 'name',
-    })
-  }
-
-  /** The default job is never missing: deleted, it begins anew. */
-  async #deleteJob(job: Job): Promise<void> {
-    const { disk } = this.#engine
-    this.#engine.deleteJob(job)
-    const writes = [disk?.deleteJob(job)]
-    if (job.id === DEFAULT_JOB) {
-      const anew = this.#jobs.create(DEFAULT_JOB)
-      this.#engine.createJob(anew)
-      writes.push(disk?.createJob(anew))
-    }
-    await Promise.all(writes)
-  }
-
-  /** Jobs that go on only when someone reads (S34): what `fabric-broker status` shows. */
-  #stalledJobs(): BrokerState['stalledJobs'] {
-    const held = this.#engine.counts().jobs.filter(({ onHold }) => onHold)
-    return held.flatMap(({ job: number, waiting, unreadResultBytes, paused }) => {
-      const job = Array.from(this.#jobs).find((each) => each.number === number)
-      const unread = `${unreadResultBytes} bytes of its results are unread (maxUnreadResultBytes ${this.config.maxUnreadResultBytes}): it goes on when they are read`
-      const reason = paused ? 'it is paused, and goes on when it is resumed' : unread
-      return job === undefined ? [] : [{ id: job.id, waiting, unreadResultBytes, reason }]
-    })
-  }
-
-  #storage(): BrokerState['storage'] {
-    const { store } = this
-    const { disk } = this.#engine
-    if (store === null || disk === null) return { mode: 'memory', durable: false }
-    const { fileBytes, usedBytes } = store.size()
-    return {
-      mode: 'disk',
-      durable: true,
-      dataDir: this.config.dataDir ?? '',
-      fileBytes,
-      usedBytes,
-      appendingBytes: disk.submissions.bytesUnderWay,
-      settlingBytes: disk.settlements.bytesUnderWay,
-      health: store.health,
-    }
-  }
-
-  #leasedByJob(): Map<number, number> {
-    return new Map(this.#engine.counts().jobs.map(({ job, leased }) => [job, leased]))
-  }
-
-  #jobInfos(): JobInfo[] {
-    const leased = this.#leasedByJob()
-    return Array.from(this.#jobs, (job) => job.info(leased.get(job.number) ?? 0))
-  }
-
-  #forgetEndedJobs(): void {
-    const before = this.#clock.now() - this.config.resultsTtlMs * NS_PER_MS
-    for (const job of Array.from(this.#jobs))
-      if (job.endedNs !== null && job.endedNs <= before)
-        // What fails is logged there, and is tried again by the next life's sweep.
-        this.#deleteJob(job).catch(() => {})
-  }
-
-  #readiness(): { ready: boolean; reasons: string[] } {
-    const { unservedItems } = this.#engine.counts()
-    const health = this.store?.health
-    const reasons = [
-      ...(this.#draining ? ['draining'] : []),
-      ...(health?.state === 'degraded' ? [`nothing new is accepted: ${health.message}`] : []),
-      ...(this.#engine.consumers.size === 0 ? ['no consumer is connected'] : []),
-      ...unservedItems.map(
-        ({ model, items }) => `no consumer serves model ${model}; ${items} items wait for it`,
-      ),
-    ]
-    return { ready: reasons.length === 0, reasons }
-  }
-
-  #info(): Record<string, unknown> {
-    const { maxBodyBytes, maxItemsPerRequest, maxItemBytes, maxQueuedItems, maxQueuedTokens } =
-      this.config
-    return {
-      name: 'fabric-broker',
-      version: VERSION,
-      storage: { mode: this.config.mode, durable: this.store !== null },
-      socketPath: this.socketPath,
-      limits: { maxBodyBytes, maxItemsPerRequest, maxItemBytes, maxQueuedItems, maxQueuedTokens },
-    }
-  }
-
   #refuseWhileDraining(): void {
-    if (this.#draining)
+    if (this.draining)
       throw new FabricError('FABRIC_DRAINING', 'the broker is shutting down and takes nothing new')
   }
 

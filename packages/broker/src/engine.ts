@@ -7,70 +7,31 @@ import type {
   DeathCause,
   DispatchEffect,
   Effect,
-  FoundItems,
-  ItemFacts,
-  ItemView,
-  QuarantinedItem,
   SubmitBlock,
 } from '@fabric/core'
 import { FabricError, type ResultsMessage } from '@fabric/protocol'
-import { Assembler } from './channels/assembly.js'
 import type { Connection, ConsumerInfo, Registration } from './channels/connection.js'
-import { type Clock, NS_PER_MS } from './clock.js'
+import { NS_PER_MS } from './clock.js'
+import { CoreTimer } from './core-timer.js'
+import { Delivery } from './delivery.js'
+import { Drains } from './drains.js'
 import { Durability } from './durable/durability.js'
+import type { Consumer, EngineParts, LostItems } from './engine-parts.js'
 import type { SubmitAnswer } from './http/ingest.js'
-import type { Job, JobTable } from './jobs.js'
+import type { Job } from './jobs.js'
 import { MemoryKeeper } from './results/memory-keeper.js'
 import { coreOutcomes } from './results/outcomes.js'
 import { Settlement } from './settlement.js'
-import type { Stats } from './stats.js'
 import type { Store } from './storage/store.js'
-import type { Story } from './story.js'
-
-/** What the engine uses of the core. */
-export interface CoreFace {
-  readonly items: ItemView
-  readonly quarantined: ReadonlyMap<number, QuarantinedItem>
-  find(job: number, ids: readonly Uint8Array[] | null, from?: number, rows?: number): FoundItems
-  explain(slot: number): ItemFacts
-  step(event: CoreEvent, now: number): readonly Effect[]
-  nextTimerAt(): number
-  counts(): CoreCounts
-}
-
-export type LostItems = Omit<Extract<CoreEvent, { type: 'lost' }>, 'type'>
-
-export interface Consumer extends ConsumerInfo {
-  readonly number: number
-  readonly connection: Connection
-  readonly registeredNs: number
-}
-
-export interface EngineParts {
-  readonly core: CoreFace
-  readonly clock: Clock
-  readonly jobs: JobTable
-  readonly stats: Stats
-  readonly story: Story
-  readonly brokerLife: bigint
-  readonly channelDepth: number
-  /** Disk mode; null in memory mode. */
-  readonly store: Store | null
-  /** A defect was found: the process must end, its state cannot be trusted. */
-  readonly onBug: (error: unknown) => void
-}
 
 /** A dispatch burst gives way to sockets and HTTP after this time. */
 const BURST_NS = 4 * NS_PER_MS
-/** The longest wait that setTimeout takes. */
-const TIMER_MS_MAX = 2 ** 31 - 1
 
 export class Engine {
   readonly consumers = new Map<number, Consumer>()
-  /** Drained by an operator, and not yet gone. */
-  readonly #drained = new Set<number>()
+  readonly #drains = new Drains(this.consumers, () => this.counts())
   readonly #parts: EngineParts
-  readonly #assembler: Assembler
+  readonly #delivery: Delivery
   readonly #settlement: Settlement
   readonly disk: Durability | null
   readonly #later: CoreEvent[] = []
@@ -78,8 +39,7 @@ export class Engine {
   #nextConsumer = 1
   #pumpScheduled = false
   #stopped = false
-  #timer: NodeJS.Timeout | null = null
-  #timerAt = Number.POSITIVE_INFINITY
+  readonly #timer: CoreTimer
   #message: ResultsMessage | null = null
   #submitted: Extract<Effect, { type: 'submitted' }> | null = null
   #admitted: Extract<Effect, { type: 'admitted' }> | null = null
@@ -94,7 +54,8 @@ export class Engine {
 
   constructor(parts: EngineParts) {
     this.#parts = parts
-    this.#assembler = new Assembler(parts.core.items, parts.brokerLife)
+    this.#delivery = new Delivery(parts, this.consumers)
+    this.#timer = new CoreTimer(parts.clock, () => this.#guarded(() => this.#tick()))
     const { core, jobs, stats, store } = parts
     this.disk = store === null ? null : this.#durability(store)
     const keeper =
@@ -221,23 +182,11 @@ export class Engine {
     this.#forward({ type: 'drain', consumer })
   }
 
-  /** An operator's wish: the consumer finishes what it has taken, is told so and leaves. */
-  drainFor(consumer: Consumer): void {
-    this.#drained.add(consumer.number)
-    consumer.connection.sendDrain()
-    this.drain(consumer.number)
-    this.#sayDrained(consumer.number)
-  }
-
-  #sayDrained(number: number): void {
-    if (!this.#drained.has(number)) return
-    const counts = this.counts().consumers.find(({ id }) => id === number)
-    if (counts !== undefined && counts.inFlight > 0) return
-    this.#drained.delete(number)
-    const { connection } = this.consumers.get(number)!
-    connection.endsCleanly = true
-    const error = new FabricError('FABRIC_CONSUMER_DRAINED', 'an operator drained this consumer')
-    setImmediate(() => connection.fail(error))
+  /** An operator's wish. @throws FabricError FABRIC_NOT_FOUND */
+  drainByName(name: string): void {
+    const { number } = this.#drains.begin(name)
+    this.drain(number)
+    this.#drains.check(number)
   }
 
   room(consumer: number, hasRoom: boolean): void {
@@ -256,7 +205,7 @@ export class Engine {
     if (!this.consumers.has(consumer)) return
     this.#step({ type: 'disconnect', consumer, cause })
     this.consumers.delete(consumer)
-    this.#drained.delete(consumer)
+    this.#drains.gone(consumer)
     this.#pump()
   }
 
@@ -268,7 +217,7 @@ export class Engine {
   stop(): void {
     this.#stopped = true
     this.disk?.loads.close()
-    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer.clear()
   }
 
   /** An event of a registered consumer, then whatever it made possible. */
@@ -323,7 +272,7 @@ export class Engine {
       for (const effect of effects) {
         if (effect.type !== 'dispatch') continue
         dispatched = effect
-        this.#deliver(effect, startedNs)
+        this.#delivery.deliver(effect, startedNs)
       }
       this.#apply(effects)
     } finally {
@@ -332,36 +281,6 @@ export class Engine {
     for (let next = this.#later.shift(); next !== undefined; next = this.#later.shift())
       this.#step(next)
     return dispatched !== null
-  }
-
-  #deliver(effect: DispatchEffect, startedNs: number): void {
-    const consumer = this.consumers.get(effect.consumer)!
-    const { layout } = consumer.contract
-    try {
-      const bytes = this.#assembler.write(effect, layout, consumer.connection.channel)
-      this.#parts.stats.assembly.record(this.now() - startedNs)
-      this.#parts.stats.bytes += bytes
-    } catch (error) {
-      if (!(error instanceof FabricError)) throw error
-      // The ring is lost: the consumer goes, and this batch comes back with its other work.
-      setImmediate(() => consumer.connection.fail(error))
-    }
-    const tail = this.consumers.size * (this.#parts.channelDepth + 1)
-    this.#parts.stats.recordDispatch(effect, layout === 'padded', tail)
-    this.#countItems(effect, startedNs)
-  }
-
-  #countItems(effect: DispatchEffect, now: number): void {
-    const { items } = this.#parts.core
-    let job: Job | null = null
-    for (let row = 0; row < effect.size; row++) {
-      const slot = effect.items[row]
-      this.#parts.stats.queueSeconds.record((now - items.acceptedAt(slot)) / 1e9)
-      const number = items.job(slot)
-      if (job !== null && job.number === number) continue
-      job = this.#parts.jobs.byNumber(number)
-      job.countBatch(effect.batch, now)
-    }
   }
 
   #apply(effects: readonly Effect[]): void {
@@ -389,7 +308,7 @@ export class Engine {
           this.#settlement.apply(effect, effect.batch === null ? null : this.#message)
           break
         case 'batchDone':
-          this.#sayDrained(effect.consumer)
+          this.#drains.check(effect.consumer)
           break
         case 'close':
           this.#closeConsumer(effect.consumer, effect.cause)
@@ -448,22 +367,11 @@ export class Engine {
     })
   }
 
-  /** Keeps one timer, which may fire early but never late. */
   #armTimer(): void {
-    const at = this.#parts.core.nextTimerAt()
-    if (this.#stopped || at >= this.#timerAt) return
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#timerAt = at
-    const delayMs = Math.ceil((at - this.now()) / NS_PER_MS)
-    this.#timer = setTimeout(
-      () => this.#guarded(() => this.#tick()),
-      Math.min(Math.max(0, delayMs), TIMER_MS_MAX),
-    )
+    if (!this.#stopped) this.#timer.set(this.#parts.core.nextTimerAt())
   }
 
   #tick(): void {
-    this.#timer = null
-    this.#timerAt = Number.POSITIVE_INFINITY
     this.#step({ type: 'tick' })
     this.#pump()
   }

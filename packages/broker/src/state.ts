@@ -3,7 +3,7 @@
 
 import type { CoreCounts } from '@fabric/core'
 import type { RingState } from './channels/channel.js'
-import type { Consumer } from './engine.js'
+import type { Consumer } from './engine-parts.js'
 import type { RatioHistogram } from './metrics/ratio-histogram.js'
 import type { Stats } from './stats.js'
 import type { StoreHealth } from './storage/store.js'

@@ -3,7 +3,7 @@
 
 import type { Effect } from '@fabric/core'
 import type { Logger } from 'pino'
-import type { Consumer } from './engine.js'
+import type { Consumer } from './engine-parts.js'
 import type { Job } from './jobs.js'
 import type { Recovery, StoreHealth } from './storage/store.js'
 
