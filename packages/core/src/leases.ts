@@ -11,7 +11,7 @@ import { jobOfItem } from './jobs.js'
 import { type Batch, type LateBatch, REPORTED, SETTLED_ELSEWHERE } from './lease-table.js'
 import { outOfMemory } from './out-of-memory.js'
 import { die } from './reclaim.js'
-import { comeBack } from './retry.js'
+import { comeBack, excuseDelivery } from './retry.js'
 import { Settlement } from './settle.js'
 import { NS_PER_MS, type State } from './state.js'
 import { TIMER_LEASE_MAX } from './timers.js'
@@ -83,8 +83,11 @@ function take(state: State, batch: Batch): boolean {
 /** A delivery counts when the batch is taken, or may have been (S25). */
 export function countDelivery(state: State, batch: Batch): void {
   const { deliveries } = state.items
+  const isSuspect = batch.group?.kind === 'suspect'
   for (const slot of batch.items) {
-    if (slot >= 0) deliveries.set(slot, Math.min(255, deliveries.get(slot) + 1))
+    if (slot < 0) continue
+    deliveries.set(slot, Math.min(255, deliveries.get(slot) + 1))
+    if (isSuspect) excuseDelivery(state, slot)
   }
 }
 

@@ -39,7 +39,17 @@ export function comeBack(
 
 /** What is given out again and again and never settles must end some day (S28). */
 export function isDeliveredTooOften(state: State, slot: number): boolean {
-  return state.items.deliveries.get(slot) >= state.config.maxDeliveries
+  const { items, excused, config } = state
+  const excusedOf = excused.size === 0 ? 0 : (excused.get(slot) ?? 0)
+  return items.deliveries.get(slot) - excusedOf >= config.maxDeliveries
+}
+
+/**
+ * A delivery under suspicion is the search's, not the item's: else a neighbour of a poison item could
+ * run out of deliveries before the poison is found (S27). The search has a bound of its own.
+ */
+export function excuseDelivery(state: State, slot: number): void {
+  state.excused.set(slot, (state.excused.get(slot) ?? 0) + 1)
 }
 
 function delayNs(state: State, slot: number): number {

@@ -66,6 +66,7 @@ function endItem(state: State, slot: number, status: SettledStatus): void {
   // The store knows the ids of durable items (S36).
   if (items.durable.get(slot) === 0) job.ids.settle(items.sequence.get(slot), state.now)
   dropDeadline(state, slot)
+  if (state.excused.size > 0) state.excused.delete(slot)
   state.endedItems.push(slot)
   touchJob(state, job)
 }

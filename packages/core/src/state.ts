@@ -70,6 +70,9 @@ export class State {
   /** Their time has come in this tick. */
   readonly pastDeadline: number[] = []
 
+  /** Deliveries in suspect groups, by slot: only items that were under suspicion have any (S27). */
+  readonly excused = new Map<number, number>()
+
   /** Settled in this step: rows are freed by the next, the shell still reads them. */
   readonly endedItems: number[] = []
   readonly deletedJobs: Job[] = []

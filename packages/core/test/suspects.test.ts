@@ -316,3 +316,25 @@ it('S27: a consumer that dies before it takes anything makes its channel’s hea
   }
   expect(bench.core.counts().waiting.items + bench.settled.length).toBe(16)
 })
+
+it('S27, S28: deliveries under suspicion do not use up maxDeliveries of the neighbours', () => {
+  const bench = withBatch({ maxDeliveries: 2 })
+  workOff(bench, new Set(['i5']))
+  expect(bench.settled.filter((end) => !end.endsWith(':completed'))).toEqual(['i5:quarantined'])
+  expect(bench.settled.length).toBe(8)
+})
+
+it('S28: ordinary deliveries of a former suspect count as ever', () => {
+  const bench = withBatch({ maxDeliveries: 2 })
+  bench.die(bench.sent[0])
+  bench.register(2)
+  const [, again] = bench.sent
+  bench.taken(again)
+  bench.results(again, Array(8).fill(RESULT_NACK))
+  expect(bench.settled).toEqual([])
+  bench.advance(100)
+  const last = bench.sent.at(-1)!
+  bench.taken(last)
+  bench.results(last, Array(last.ids.length).fill(RESULT_NACK))
+  expect(bench.settled).toEqual(last.ids.map((id) => `${id}:failed`))
+})
