@@ -8,6 +8,7 @@ import { endCleanup } from './cleanup.js'
 import { resumeInput } from './consumers.js'
 import { Cut } from './cut.js'
 import { changePart, diskLength, partOf } from './disk.js'
+import { setDiskDeadline } from './disk-deadlines.js'
 import { digestOf } from './hash.js'
 import { resultsStored } from './holds.js'
 import { ID_SAME_BODY, ID_UNKNOWN } from './id-index.js'
@@ -70,7 +71,8 @@ function reserve(state: State, job: Job, items: number, tokens: number): void {
 }
 
 /** Gives the room of admitted items back; those that are on disk wait from now on. */
-export function onStored(state: State, { job: id, model, lengths, sequences, codes }: StoredItems) {
+export function onStored(state: State, stored: StoredItems): void {
+  const { job: id, model, lengths, sequences, codes } = stored
   // Its job may have been deleted while the disk was at work.
   const job = state.jobs.get(id)
   for (let at = 0; at < sequences.length; at++) {
@@ -85,7 +87,9 @@ export function onStored(state: State, { job: id, model, lengths, sequences, cod
     if (codes[at] !== SUBMIT_ACCEPTED) continue
     const shapeModel = modelOf(state, model[at])
     accept(state, job, shapeModel, sequence, lengths[at])
-    changePart(state, partOf(state, job, shapeModel, diskLength(lengths[at])), 1, lengths[at])
+    const part = partOf(state, job, shapeModel, diskLength(lengths[at]), sequence)
+    changePart(state, part, 1, lengths[at])
+    setDiskDeadline(state, part, sequence, lengths[at], stored.deadlineAt?.[at] ?? 0)
   }
   if (job !== undefined) touchJob(state, job)
 }
@@ -144,6 +148,10 @@ function restoreJob(state: State, found: RestoredJob): void {
     job.accepted += items
     changeWaiting(state, job, model, items, tokens)
     changePart(state, partOf(state, job, model, paddedLength), items, tokens)
+  }
+  for (const { model, paddedLength, sequence, length, deadlineAt } of found.deadlines ?? []) {
+    const part = partOf(state, job, modelOf(state, model), paddedLength)
+    setDiskDeadline(state, part, sequence, length, deadlineAt)
   }
   if (found.unreadResultBytes > 0) resultsStored(state, job.id, found.unreadResultBytes)
   job.endTold = found.ended && job.waiting === 0

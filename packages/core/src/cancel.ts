@@ -1,6 +1,7 @@
 // Cancelling items, and deleting a job with whatever of it has not ended (S35, S36).
 
 import { changePart, dropPartIfUnused } from './disk.js'
+import { dropDiskDeadlinesOfJob } from './disk-deadlines.js'
 import { endEarly } from './early-ends.js'
 import { ITEM_ENDED } from './items.js'
 import { createJob, type Job, jobById } from './jobs.js'
@@ -23,6 +24,7 @@ export function deleteJob(state: State, id: number): void {
   }
   endEarly(state, slots, 'cancelled')
   cancelOnDisk(state, job)
+  dropDiskDeadlinesOfJob(state, id)
   discardOfJob(state, job)
   state.timers.close(job.idTimer)
   state.timers.clear(state.gate.timer)

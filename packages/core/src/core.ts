@@ -10,6 +10,8 @@ import { endFinishedCleanups, onCleanupIdle } from './cleanup.js'
 import { type Consumer, onRenewalLate, refresh, register, renew } from './consumers.js'
 import { countsOf } from './counts.js'
 import { expirePast, onDeadline } from './deadlines.js'
+import { onDiskDeadline } from './disk-deadlines.js'
+import { endOnDisk } from './disk-ends.js'
 import { dispatch } from './dispatch.js'
 import { explain } from './explain.js'
 import { find } from './find.js'
@@ -20,7 +22,7 @@ import { createJob, flush, tellEndedJobs } from './jobs.js'
 import { onLaneIdle } from './lanes.js'
 import { onResults, onTaken } from './leases.js'
 import { discard, replay } from './quarantine.js'
-import { onLoaded, onLost } from './read-ahead.js'
+import { onLoaded, onLost, readOut } from './read-ahead.js'
 import { die, drain, onLateTimer, onLeaseMax } from './reclaim.js'
 import { onRetryDue } from './retry.js'
 import { freeEnded } from './settle.js'
@@ -29,6 +31,7 @@ import { onIdTimer, submit } from './submit.js'
 import {
   TIMER_CLEANUP_IDLE,
   TIMER_DEADLINE,
+  TIMER_DISK_DEADLINE,
   TIMER_GATE,
   TIMER_GROUP,
   TIMER_JOB_IDS,
@@ -134,6 +137,9 @@ const handlers: { readonly [T in CoreEvent['type']]: Handler<T> } = {
   pauseJob: (state, event) => pauseJob(state, event.job),
   resumeJob: (state, event) => resumeJob(state, event.job),
   cancel: (state, event) => cancel(state, event.slots, event.numbers),
+  cancelOnDisk: (state, event) =>
+    endOnDisk(state, event, event.sequences, event.lengths, 'cancelled'),
+  readOut: (state, event) => readOut(state, event.job),
   replay: (state, event) => replay(state, event.items),
   discard: (state, event) => discard(state, event.items),
   resultsRead: (state, event) => resultsRead(state, event.job, event.bytes),
@@ -195,6 +201,7 @@ const timerHandlers: Readonly<Record<number, (state: State, ref: number) => void
   [TIMER_TAKING]: (state, id) => die(state, state.consumers.get(id)!, 'lease_max'),
   [TIMER_GROUP]: () => {}, // the dispatch steps that follow look at the groups
   [TIMER_DEADLINE]: onDeadline,
+  [TIMER_DISK_DEADLINE]: onDiskDeadline,
 }
 
 function onRenewalTimer(state: State, id: number): void {

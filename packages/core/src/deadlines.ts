@@ -8,9 +8,12 @@ import { TIMER_DEADLINE } from './timers.js'
 
 /** `ms` counts from now, the acceptance; 0 = none. */
 export function setDeadline(state: State, slot: number, ms: number): void {
-  if (ms === 0) return
+  if (ms > 0) setDeadlineAt(state, slot, state.now + ms * NS_PER_MS)
+}
+
+export function setDeadlineAt(state: State, slot: number, at: number): void {
   const timer = state.timers.open(TIMER_DEADLINE, slot)
-  state.timers.set(timer, state.now + ms * NS_PER_MS)
+  state.timers.set(timer, at)
   state.deadlines.set(slot, timer)
 }
 

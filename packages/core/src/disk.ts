@@ -25,6 +25,8 @@ export class DiskPart {
   loading = 0
   /** No item of it was accepted before. */
   oldestAt = 0
+  /** Greater numbers that ended on disk, and that a read under way may still bring; or null. */
+  ended: Set<number> | null = null
 
   constructor(
     readonly key: number,
@@ -32,6 +34,8 @@ export class DiskPart {
     readonly shape: Shape,
     /** A multiple of DISK_ROUND_TO; the shape's own may be longer. */
     readonly paddedLength: number,
+    /** It is read in the order of numbers: up to this one none of its items is on disk alone. */
+    public readUpTo: number,
   ) {}
 }
 
@@ -45,12 +49,18 @@ export function findPart(job: Job, shape: Shape, paddedLength: number): DiskPart
   return shape.parts.get(keyOf(job, paddedLength))
 }
 
-/** The part of a job and disk shape, made when it is the first. */
-export function partOf(state: State, job: Job, model: Model, paddedLength: number): DiskPart {
+/** The part of a job and disk shape, made for the item of that number when it is the first. */
+export function partOf(
+  state: State,
+  job: Job,
+  model: Model,
+  paddedLength: number,
+  firstSequence = 1,
+): DiskPart {
   const shape = shapeOf(state, model, paddedLength)
   const known = findPart(job, shape, paddedLength)
   if (known !== undefined) return known
-  const part = new DiskPart(keyOf(job, paddedLength), job, shape, paddedLength)
+  const part = new DiskPart(keyOf(job, paddedLength), job, shape, paddedLength, firstSequence - 1)
   part.oldestAt = state.now
   shape.ownParts().set(part.key, part)
   job.parts.add(part)

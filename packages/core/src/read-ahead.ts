@@ -8,8 +8,10 @@
 import { acceptIfEarly } from './admission.js'
 import type { ContractClass } from './contracts.js'
 import { Cut } from './cut.js'
+import { setDeadlineAt } from './deadlines.js'
 import { changePart, type DiskPart, dropPartIfUnused, findPart } from './disk.js'
-import { touchJob } from './jobs.js'
+import { dropDiskDeadline } from './disk-deadlines.js'
+import { jobById, touchJob } from './jobs.js'
 import type { Shape } from './models.js'
 import { nextShorter } from './packer.js'
 import { type Choice, nextInRound } from './ready.js'
@@ -93,6 +95,15 @@ function readShapeAhead(state: State, cls: ContractClass, shape: Shape): void {
   if (wanted >= missing(cls, shape)) ask(state, shape, wanted)
 }
 
+/** Reads some of each shape of the job, whether or not it is on hold; no batch waits for it. */
+export function readOut(state: State, id: number): void {
+  const { parts } = jobById(state, id)
+  const tokens = Math.ceil(state.config.readAheadTokens / Math.max(1, parts.size)) + 1
+  for (const part of parts) {
+    if (part.items > 0 && part.loading === 0) beginLoad(state, part, tokens)
+  }
+}
+
 /** Jobs take turns, one load each (S20a). Answers whether something is under way. */
 function ask(state: State, shape: Shape, tokens: number): boolean {
   if (shape.loads > 0) return true
@@ -158,19 +169,43 @@ function partOfLoad(
   return job === undefined || shape === undefined ? undefined : findPart(job, shape, paddedLength)
 }
 
-function takeIn(state: State, part: DiskPart, { block, sequences, acceptedAt }: LoadedBlock): void {
+function takeIn(state: State, part: DiskPart, loaded: LoadedBlock): void {
+  const { block, sequences, acceptedAt, deadlineAt } = loaded
   const { model } = part.shape
   const cut = new Cut(block, state.config.lengthsOnly === true)
   for (let at = 0; at < block.count; at++) {
     cut.next(at)
+    if (hasEndedOnDisk(part, sequences[at])) continue
     const early = acceptIfEarly(state, part.job, model, sequences[at], cut.length)
     const slot = makeRow(state, part, cut)
     state.items.sequence.set(slot, sequences[at])
     state.items.acceptedAt.set(slot, acceptedAt[at])
     queueItem(state, slot)
+    takeDeadline(state, slot, deadlineAt?.[at] ?? 0)
     if (!early) changePart(state, part, -1, -cut.length)
     part.oldestAt = acceptedAt[at]
+    part.readUpTo = sequences[at]
   }
+  forgetRead(part)
+}
+
+/** What ended and was not brought any more: the store knew of its end. */
+function forgetRead(part: DiskPart): void {
+  if (part.ended === null) return
+  for (const sequence of part.ended) if (sequence <= part.readUpTo) part.ended.delete(sequence)
+  if (part.ended.size === 0) part.ended = null
+}
+
+/** Its end was told: a read that was under way then brings it still. */
+function hasEndedOnDisk(part: DiskPart, sequence: number): boolean {
+  return sequence <= part.readUpTo || part.ended?.delete(sequence) === true
+}
+
+/** From now on the item's row has the timer. */
+function takeDeadline(state: State, slot: number, at: number): void {
+  if (at === 0) return
+  dropDiskDeadline(state, state.items.sequence.get(slot))
+  setDeadlineAt(state, slot, at)
 }
 
 function makeRow(state: State, { job, shape: { model } }: DiskPart, cut: Cut): number {

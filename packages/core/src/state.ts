@@ -5,6 +5,7 @@
 
 import type { Consumer } from './consumers.js'
 import type { ContractClass } from './contracts.js'
+import { DiskDeadlines } from './disk-deadline-table.js'
 import { GroupTable } from './group-table.js'
 import { IdHash } from './hash.js'
 import { Items } from './items.js'
@@ -14,7 +15,7 @@ import { LengthClasses } from './length-classes.js'
 import { MixedQueue } from './mixed-queue.js'
 import type { Model, Shape } from './models.js'
 import type { NewList } from './shape-queue.js'
-import { TIMER_GATE, TIMER_LATE, Timers } from './timers.js'
+import { TIMER_DISK_DEADLINE, TIMER_GATE, TIMER_LATE, Timers } from './timers.js'
 import type {
   CoreConfig,
   Effect,
@@ -67,6 +68,8 @@ export class State {
 
   /** Timers of items with a deadline, by slot (S35). */
   readonly deadlines = new Map<number, number>()
+  /** Of items on disk, which have no slot. */
+  readonly diskDeadlines: DiskDeadlines
   /** Their time has come in this tick. */
   readonly pastDeadline: number[] = []
 
@@ -135,6 +138,7 @@ export class State {
     this.items = new Items(config.lengthsOnly, !this.lengthClasses.isDefault, config.segmentBytes)
     this.idHash = new IdHash(config.hashSeed)
     this.lateTimer = this.timers.open(TIMER_LATE, 0)
+    this.diskDeadlines = new DiskDeadlines(this.timers.open(TIMER_DISK_DEADLINE, 0))
     this.gate = {
       open: false,
       reason: null,

@@ -19,6 +19,7 @@ export const TIMER_JOB_IDS = 7 // S36, ref: job row
 export const TIMER_TAKING = 8 // S24, ref: consumer
 export const TIMER_GROUP = 9 // S27, ref: group row
 export const TIMER_DEADLINE = 10 // S35, ref: item slot
+export const TIMER_DISK_DEADLINE = 11 // S35: the first of items on disk
 
 /** These alone never bring an item nearer to its end. */
 const HOUSEKEEPING = new Set([TIMER_LANE_IDLE, TIMER_RENEWAL, TIMER_LATE, TIMER_JOB_IDS])

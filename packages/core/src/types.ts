@@ -103,6 +103,8 @@ export interface LoadedBlock {
   readonly sequences: Float64Array // [count]
   /** On the core's clock; what was accepted before the clock began counts from its start (S16). */
   readonly acceptedAt: Float64Array // [count]
+  /** On the core's clock; 0 = none. Absent when no item has one (S35). */
+  readonly deadlineAt?: Float64Array | null // [count]
 }
 
 /** Columns of a durable submission: what the core needs once the items are on disk. */
@@ -112,6 +114,8 @@ export interface StoredItems {
   readonly lengths: Int32Array // [count]
   /** 0 where the core refused the item. */
   readonly sequences: Float64Array // [count]
+  /** As in LoadedBlock. */
+  readonly deadlineAt?: Float64Array | null // [count]
   /** What the store says: SUBMIT_ACCEPTED where it is on disk, or why it is not kept. */
   readonly codes: Uint8Array // [count]
 }
@@ -132,6 +136,18 @@ export interface RestoredJob {
     readonly items: number
     readonly tokens: number
   }[]
+  /** Of its items on disk that have one (S35). */
+  readonly deadlines?: readonly DiskDeadline[]
+}
+
+/** An item on disk that must be done in time. */
+export interface DiskDeadline {
+  readonly model: number
+  readonly paddedLength: number
+  readonly sequence: number
+  readonly length: number
+  /** On the core's clock. */
+  readonly deadlineAt: number
 }
 
 /** Items on disk are counted by length rounded up to this, whatever `roundTo` is. */
@@ -221,6 +237,17 @@ export type CoreEvent =
       readonly slots: readonly number[]
       readonly numbers: readonly number[]
     }
+  /** Ends items on disk, by their numbers, unless they have been read or have ended (S35). */
+  | {
+      readonly type: 'cancelOnDisk'
+      readonly job: number
+      readonly model: number
+      readonly paddedLength: number
+      readonly sequences: readonly number[]
+      readonly lengths: readonly number[]
+    }
+  /** Has some items of a job read that are on disk, also while it is on hold: to cancel them. */
+  | { readonly type: 'readOut'; readonly job: number }
   /** Accepts quarantined items anew, by their numbers, or forgets them (S27). */
   | { readonly type: 'replay'; readonly items: readonly number[] }
   | { readonly type: 'discard'; readonly items: readonly number[] }
@@ -356,6 +383,18 @@ export type Effect =
       readonly status: readonly SettledStatus[] // [items.length]
       /** `result`: as the consumer said. Else why the broker itself ended them. */
       readonly reason: SettleReason
+    }
+  /**
+   * Items that ended on disk: cancelled, or past their deadline (S35). Only the store knows their ids;
+   * the shell settles them there.
+   */
+  | {
+      readonly type: 'endedOnDisk'
+      readonly job: number
+      readonly model: number
+      readonly paddedLength: number
+      readonly sequences: readonly number[]
+      readonly status: 'cancelled' | 'expired'
     }
   | { readonly type: 'batchDone'; readonly consumer: number; readonly batch: number }
   /** Results dropped because their item had ended, or their lease is unknown (S26). */

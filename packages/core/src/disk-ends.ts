@@ -1,0 +1,56 @@
+// Items that end while they are on disk alone: cancelled, or past their deadline (S35).
+//
+// They have no row: their part of a shape counts one less, and the shell settles them in the store. A
+// part is read in the order of numbers, so the last number read says which items are in memory: those
+// are left alone here. A read that is under way may still bring what has ended; it is dropped then.
+
+import { changePart, dropPartIfUnused, findPart } from './disk.js'
+import { touchJob } from './jobs.js'
+import { keyOfLength } from './shapes.js'
+import type { State } from './state.js'
+import { changeWaiting } from './waiting.js'
+
+export interface DiskPlace {
+  readonly job: number
+  readonly model: number
+  readonly paddedLength: number
+}
+
+/** `lengths[i]` is the length of item `sequences[i]`. */
+export function endOnDisk(
+  state: State,
+  { job: jobId, model: modelId, paddedLength }: DiskPlace,
+  sequences: readonly number[],
+  lengths: readonly number[],
+  status: 'cancelled' | 'expired',
+): void {
+  const job = state.jobs.get(jobId)
+  const model = state.models.get(modelId)
+  const shape = model?.shapes.get(keyOfLength(state, paddedLength))
+  if (job === undefined || model === undefined || shape === undefined) return
+  const part = findPart(job, shape, paddedLength)
+  if (part === undefined) return
+  const ended: number[] = []
+  sequences.forEach((sequence, i) => {
+    if (sequence <= part.readUpTo || part.items === 0 || part.ended?.has(sequence)) return
+    part.ended ??= new Set()
+    part.ended.add(sequence)
+    ended.push(sequence)
+    state.diskDeadlines.remove(sequence)
+    changePart(state, part, -1, -lengths[i])
+    changeWaiting(state, job, model, -1, -lengths[i])
+    state.settled[status]++
+    job.settled[status]++
+  })
+  if (ended.length === 0) return
+  state.effects.push({
+    type: 'endedOnDisk',
+    job: jobId,
+    model: modelId,
+    paddedLength,
+    sequences: ended,
+    status,
+  })
+  touchJob(state, job)
+  dropPartIfUnused(state, part)
+}
