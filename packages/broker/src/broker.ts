@@ -159,6 +159,7 @@ class Broker implements RunningBroker {
         command: (event) => engine.command(event),
         replayed: (job) => engine.replayed(job),
         now: () => engine.now(),
+        disk: engine.disk,
       },
       this.#jobs,
     )
@@ -192,6 +193,7 @@ class Broker implements RunningBroker {
     }
     await disk.recover()
     this.#story.recovered(this.store.recovery)
+    this.#jobLife.goOn()
   }
 
   async listen(socketPath: string): Promise<void> {

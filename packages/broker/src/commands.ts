@@ -13,6 +13,7 @@ import {
   SUBMIT_QUEUE_FULL,
 } from '@fabric/core'
 import { FabricError, type ItemInfo, type QuarantineEntry } from '@fabric/protocol'
+import type { Durability } from './durable/durability.js'
 import { explain } from './explain.js'
 import type { Job, JobTable } from './jobs.js'
 
@@ -27,6 +28,8 @@ export interface CommandTarget {
   /** A quarantined item of the job was accepted anew. */
   replayed(job: number): void
   now(): number
+  /** Null in memory mode. */
+  readonly disk: Durability | null
 }
 
 /** Rows of the item table looked at in one turn of the loop: some milliseconds. */
@@ -46,7 +49,7 @@ export class Commands {
     for await (const { slots } of this.#pass(job, [id])) {
       if (slots.length > 0) return this.#info(job, id, this.target.explain(slots[0]))
     }
-    return null
+    return this.#onDisk(job, id)
   }
 
   /** Cancels those that have not ended. Answers their ids. */
@@ -56,14 +59,74 @@ export class Commands {
       for (const slot of slots) cancelled.push(this.#idOf(slot))
       this.target.command({ type: 'cancel', slots, numbers })
     }
+    const known = new Set(cancelled)
+    const rest = this.target.disk === null ? [] : ids.filter((id) => !known.has(id))
+    for (const id of rest) if (await this.#cancelOnDisk(job, id)) cancelled.push(id)
+    await this.target.disk?.earlyEnds.told()
     return cancelled
+  }
+
+  /** Read in the meantime, it is in memory now: then it is looked for there once more. */
+  async #cancelOnDisk(job: Job, id: string): Promise<boolean> {
+    const found = await this.target.disk!.host.store.findId(job.number, encoder.encode(id))
+    if (found === null || job.deleted) return false
+    const effects = this.target.command({
+      type: 'cancelOnDisk',
+      job: job.number,
+      ...found.shape,
+      sequences: [found.sequences[0]],
+      lengths: [found.block.lengths[0]],
+    })
+    if (effects.some(({ type }) => type === 'endedOnDisk')) return true
+    for await (const { slots, numbers } of this.#pass(job, [id])) {
+      this.target.command({ type: 'cancel', slots, numbers })
+      if (slots.length > 0) return true
+    }
+    return false
+  }
+
+  async #onDisk(job: Job, id: string): Promise<ItemInfo | null> {
+    const store = this.target.disk?.host.store
+    const found = await store?.findId(job.number, encoder.encode(id))
+    if (store === undefined || found == null) return null
+    const { shape, block, sequences, acceptedAtMs } = found
+    const deadlineMs = block.deadlineMs?.[0] ?? 0
+    const ageMs = Math.max(0, Date.now() - acceptedAtMs[0])
+    const ahead = await store.countAhead(job.number, shape, sequences[0])
+    return {
+      id,
+      job: job.id,
+      model: shape.model,
+      length: block.lengths[0],
+      attempts: 0,
+      deliveries: 0,
+      ageMs,
+      ...(deadlineMs === 0 ? {} : { expiresInMs: deadlineMs - ageMs }),
+      state: 'on_disk',
+      why: `${job.paused ? 'paused; ' : ''}on disk: ${ahead} ahead in its shape (${shape.paddedLength} tokens)`,
+      facts: { state: 'on_disk', ahead, paddedLength: shape.paddedLength },
+    }
   }
 
   /** Ends all items of a job that have not ended; nothing of it is dispatched in between. */
   async cancelAll(job: Job): Promise<void> {
     this.target.command({ type: 'pauseJob', job: job.number })
-    for await (const { slots, numbers } of this.#pass(job, null))
-      this.target.command({ type: 'cancel', slots, numbers })
+    let left = job.accepted - job.settledItems
+    while (left > 0 && !job.deleted) {
+      let ended = 0
+      for await (const { slots, numbers } of this.#pass(job, null)) {
+        this.target.command({ type: 'cancel', slots, numbers })
+        ended += slots.length
+      }
+      left -= ended
+      const { disk } = this.target
+      if (disk === null || job.deleted) break
+      // What is on disk alone has its turn, some at a time, as its results are kept.
+      await disk.settlements.room()
+      const effects = this.target.command({ type: 'readOut', job: job.number })
+      if (ended === 0 && !effects.some(({ type }) => type === 'load')) break
+      await disk.loads.answered(job.number)
+    }
     if (!job.deleted) this.target.command({ type: 'resumeJob', job: job.number })
   }
 

@@ -297,6 +297,9 @@ export class Engine {
         case 'load':
           this.disk?.loads.load(effect)
           break
+        case 'endedOnDisk':
+          this.disk?.earlyEnds.end(effect)
+          break
         case 'reopened':
           this.#reopen(jobs.byNumber(effect.job), 0)
           break

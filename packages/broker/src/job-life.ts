@@ -50,17 +50,21 @@ export class JobLife implements JobActions {
     await this.engine.disk?.updateJob(job)
   }
 
-  /**
-   * Its results say what was cancelled. What waits on disk has no result to come: there the job goes
-   * as a whole, and so it does where nothing is left to end.
-   */
-  async cancelJob(job: Job): Promise<boolean> {
-    if (this.engine.disk !== null) return false
+  /** Its results say what was cancelled. In disk mode a restart in between goes on with it. */
+  async cancelJob(job: Job): Promise<void> {
     // The default job stays open: it is nobody's alone.
     if (job.id !== DEFAULT_JOB) job.cancelled = true
+    await this.engine.disk?.updateJob(job)
     await this.commands.cancelAll(job)
     if (job.cancelled && !job.deleted) await this.flushJob(job)
-    return true
+  }
+
+  /** Goes on with what an earlier life had begun. */
+  goOn(): void {
+    for (const job of Array.from(this.jobs))
+      if (job.cancelled && job.state !== 'ended')
+        // What fails is logged there, and is tried again by the next life.
+        this.cancelJob(job).catch(() => {})
   }
 
   async setPaused(job: Job, paused: boolean): Promise<void> {

@@ -81,7 +81,8 @@ export class Job {
     const { number, id, model, weight, state } = this
     const endedAtMs = state === 'ended' ? Date.now() : null
     const createdAtMs = this.createdAt.getTime()
-    return { number, id, model, weight, createdAtMs, state, paused: this.paused, endedAtMs }
+    const { paused, cancelled } = this
+    return { number, id, model, weight, createdAtMs, state, paused, cancelled, endedAtMs }
   }
 
   /** @param leased items that consumers hold, which the core knows. */
@@ -145,6 +146,7 @@ export class JobTable {
     job.createdAt = new Date(found.createdAtMs)
     job.state = found.state
     job.accepted = found.accepted
+    job.cancelled = found.cancelled
     job.endedNs = found.state === 'ended' ? now : null
     job.paused = found.paused
     Object.assign(job.settled, found.settled)

@@ -96,8 +96,7 @@ function resultValue(
   entry: number,
   message: ResultsMessage | null,
 ): Value {
-  if (status === 'cancelled') return NO_VALUE
-  if (status === 'expired') return errorValue(EXPIRED)
+  if (status === 'cancelled' || status === 'expired') return earlyEndValue(status)
   if (status === 'quarantined') return errorValue(QUARANTINED)
   const sent =
     message === null || entry === NO_ENTRY
@@ -120,6 +119,10 @@ const QUARANTINED: ErrorBody = {
   code: 'FABRIC_QUARANTINED',
   message: 'its consumers died of it; it is kept in quarantine',
 }
+
+/** Of an item that ended without a consumer's word (S35). */
+export const earlyEndValue = (status: 'cancelled' | 'expired'): Value =>
+  status === 'cancelled' ? NO_VALUE : errorValue(EXPIRED)
 
 const errorValue = (error: ErrorBody): Value => ({
   encoding: Encoding.error,

@@ -165,12 +165,12 @@ it('S35: also when all of the shape had ended, and new items came', () => {
 
 it('S35: an item that has been read is not ended on disk', () => {
   const bench = diskBench({ cleanupIdleMs: 1e6 })
-  const [a] = keep(bench, ['a'])
+  const [a] = keep(bench, ['a', 'b'])
   bench.do({ type: 'readOut', job: 0 })
   bench.do(loaded(['a'], [a]))
   bench.do(cancel([a]))
   expect(ended(bench)).toEqual([])
-  expect(bench.core.counts().waiting.items).toBe(1)
+  expect(bench.core.counts().waiting.items).toBe(2)
 })
 
 it('S35: a job on hold can be read out and cancelled; it ends then', () => {

@@ -67,7 +67,7 @@ export interface ItemInfo {
   readonly deliveries: number
   readonly ageMs: number
   readonly expiresInMs?: number
-  readonly state: 'queued' | 'grouped' | 'retrying' | 'held' | 'leased'
+  readonly state: 'queued' | 'grouped' | 'retrying' | 'held' | 'leased' | 'on_disk'
   /** In words: "staging: 12 of 64 for its shape (40 tokens)". */
   readonly why: string
   /** What the words are made of. */

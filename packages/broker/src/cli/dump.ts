@@ -93,6 +93,9 @@ function* itemLines(tables: Tables, { number, id: job }: DumpedJob): Iterable<st
           ? { tokens: Array.from(block.tokens.subarray(from, token)) }
           : { payload: Buffer.from(payload).toString('base64'), length: block.lengths[i] }),
         acceptedAtMs: block.acceptedAtMs,
+        ...(block.deadlineMs === null || block.deadlineMs[i] === 0
+          ? {}
+          : { deadlineMs: block.deadlineMs[i] }),
       })}\n`
     }
   }

@@ -6,8 +6,9 @@ import { DiskResults } from '../results/disk-results.js'
 import type { ResultRecord } from '../results/log.js'
 import type { ResultKeeper } from '../settlement.js'
 import type { RecoveredJob } from '../storage/store.js'
+import { EarlyEnds } from './early-ends.js'
 import type { DurableHost } from './host.js'
-import { Loads } from './loads.js'
+import { clockOf, Loads } from './loads.js'
 import { Settlements } from './settlements.js'
 import { Submissions } from './submissions.js'
 
@@ -15,6 +16,7 @@ export class Durability implements ResultKeeper {
   readonly submissions: Submissions
   readonly settlements: Settlements
   readonly loads: Loads
+  readonly earlyEnds: EarlyEnds
   /** Job rows under way. */
   readonly #jobWrites = new Set<Promise<void>>()
 
@@ -29,6 +31,7 @@ export class Durability implements ResultKeeper {
       onEnd(job)
       this.updateJob(job)
     })
+    this.earlyEnds = new EarlyEnds(host, this.settlements)
   }
 
   /** Before anything else: jobs and what is left of them, as an earlier life kept it. */
@@ -39,7 +42,7 @@ export class Durability implements ResultKeeper {
     this.host.run({
       type: 'restore',
       lastSequence: recovery.lastSequence,
-      jobs: recovery.jobs.map(restoredJob),
+      jobs: recovery.jobs.map((job) => restoredJob(job, clockOf(clock.now()))),
     })
     for (const { number, paused } of recovery.jobs)
       if (paused) this.host.run({ type: 'pauseJob', job: number })
@@ -93,7 +96,12 @@ export class Durability implements ResultKeeper {
   }
 
   get isIdle(): boolean {
-    return this.settlements.isIdle && this.submissions.underWay === 0 && this.#jobWrites.size === 0
+    return (
+      this.earlyEnds.isIdle &&
+      this.settlements.isIdle &&
+      this.submissions.underWay === 0 &&
+      this.#jobWrites.size === 0
+    )
   }
 
   #track(write: Promise<void>): Promise<void> {
@@ -109,15 +117,8 @@ export class Durability implements ResultKeeper {
   }
 }
 
-function restoredJob({
-  number,
-  weight,
-  state,
-  settled,
-  lost,
-  shapes,
-  results,
-}: RecoveredJob): RestoredJob {
+function restoredJob(found: RecoveredJob, toClock: (unixMs: number) => number): RestoredJob {
+  const { number, weight, state, settled, lost, shapes, results, deadlines } = found
   return {
     job: number,
     weight,
@@ -126,6 +127,10 @@ function restoredJob({
     settled: { ...settled, failed: settled.failed + lost },
     unreadResultBytes: results.unreadBytes,
     shapes,
+    deadlines: deadlines.map(({ deadlineAtMs, ...item }) => ({
+      ...item,
+      deadlineAt: Math.max(1, toClock(deadlineAtMs)),
+    })),
   }
 }
 

@@ -11,6 +11,7 @@ const READ_AGAIN_MS = 1_000
 
 export class Loads {
   #closed = false
+  readonly #underWay = new Map<number, Set<Promise<void>>>()
 
   constructor(readonly host: DurableHost) {}
 
@@ -18,9 +19,25 @@ export class Loads {
     this.#closed = true
   }
 
+  /** Resolves when what is being read of the job has been answered, or reading failed. */
+  async answered(job: number): Promise<void> {
+    await Promise.all(this.#underWay.get(job) ?? [])
+  }
+
   load(effect: LoadEffect): void {
+    const { job } = effect
+    const ofJob = this.#underWay.get(job) ?? new Set()
+    this.#underWay.set(job, ofJob)
+    const answer = this.#read(effect).finally(() => {
+      ofJob.delete(answer)
+      if (ofJob.size === 0) this.#underWay.delete(job)
+    })
+    ofJob.add(answer)
+  }
+
+  #read(effect: LoadEffect): Promise<void> {
     const { job, model, paddedLength, tokens, maxBytes } = effect
-    this.host.store.read(job, { model, paddedLength }, tokens, maxBytes).then(
+    return this.host.store.read(job, { model, paddedLength }, tokens, maxBytes).then(
       (found) => this.#answer(effect, found),
       (error) => this.#failed(effect, error),
     )
@@ -28,8 +45,7 @@ export class Loads {
 
   #answer({ job, model, paddedLength }: LoadEffect, found: LoadedItems | null): void {
     if (this.#closed) return
-    const items =
-      found === null ? null : { ...found, acceptedAt: this.#onClock(found.acceptedAtMs) }
+    const items = found === null ? null : { ...found, ...this.#times(found) }
     this.host.run({ type: 'loaded', job, model, paddedLength, items })
   }
 
@@ -42,10 +58,23 @@ export class Loads {
     }, READ_AGAIN_MS).unref()
   }
 
-  /** What was accepted in an earlier life counts from this one's beginning (S16). */
-  #onClock(acceptedAtMs: Float64Array): Float64Array {
-    const now = this.host.clock.now()
-    const nowMs = Date.now()
-    return acceptedAtMs.map((ms) => Math.max(0, Math.round(now - (nowMs - ms) * NS_PER_MS)))
+  /** What was accepted in an earlier life counts from this one's beginning (S16), its deadline does not. */
+  #times({ acceptedAtMs, block: { deadlineMs = null } }: LoadedItems) {
+    const toClock = clockOf(this.host.clock.now())
+    return {
+      acceptedAt: acceptedAtMs.map((ms) => Math.max(0, toClock(ms))),
+      deadlineAt:
+        deadlineMs === null
+          ? null
+          : acceptedAtMs.map((ms, i) =>
+              deadlineMs[i] === 0 ? 0 : Math.max(1, toClock(ms + deadlineMs[i])),
+            ),
+    }
   }
+}
+
+/** From Unix milliseconds to the engine's clock, which says `now`. */
+export function clockOf(now: number): (unixMs: number) => number {
+  const nowMs = Date.now()
+  return (unixMs) => Math.round(now - (nowMs - unixMs) * NS_PER_MS)
 }

@@ -39,11 +39,24 @@ export class Settlements {
     return this.#underWay.size === 0
   }
 
+  /** Results of the job will come, or, with a negative number, have come: it does not end before. */
+  expect(job: Job, items: number): void {
+    const left = (this.#underWay.get(job) ?? 0) + items
+    if (left > 0) this.#underWay.set(job, left)
+    else this.#underWay.delete(job)
+    if (left <= 0 && this.#ending.delete(job)) this.onEnd(job)
+  }
+
   /** The record is borrowed until `flush`. @param shape null for an item that was not durable. */
   add(job: Job, sequence: number, shape: DiskShape | null, record: ResultRecord): void {
     this.#items.push({ job: job.number, sequence, shape, record })
     this.#written.push({ job, status: record.status, bytes: recordBytes(record) })
-    this.#underWay.set(job, (this.#underWay.get(job) ?? 0) + 1)
+    this.expect(job, 1)
+  }
+
+  /** Resolves when there is room for more. */
+  room(): Promise<void> {
+    return this.#budget.room()
   }
 
   /** Hands what was added to the store, which copies it. */

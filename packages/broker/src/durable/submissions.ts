@@ -11,6 +11,7 @@ import {
   type SubmitBlock,
 } from '@fabric/core'
 import { FabricError } from '@fabric/protocol'
+import { NS_PER_MS } from '../clock.js'
 import type { Job } from '../jobs.js'
 import { ByteBudget } from './byte-budget.js'
 import type { DurableHost } from './host.js'
@@ -51,6 +52,7 @@ export class Submissions {
       model: block.model.slice(0, count),
       lengths: block.lengths.slice(0, count),
       sequences: admitted.sequences,
+      deadlineAt: deadlinesOf(block, this.host.clock.now()),
     }
     // Where ids can't be looked up the refusal stands: tried again, they are.
     const known = isRefusedForRoom(admitted.codes)
@@ -86,6 +88,11 @@ export class Submissions {
       this.host.run({ type: 'stored', items: { ...items, codes } })
     }
   }
+}
+
+function deadlinesOf({ deadlineMs }: SubmitBlock, now: number): Float64Array | null {
+  if (deadlineMs == null) return null
+  return Float64Array.from(deadlineMs, (ms) => (ms === 0 ? 0 : now + ms * NS_PER_MS))
 }
 
 function isRefusedForRoom(codes: Uint8Array): boolean {

@@ -47,10 +47,7 @@ const ID_CONFLICT: ErrorBody = {
   message: 'the id was used in this job with another body',
   field: 'id',
 }
-/** The disk keeps no deadlines: an item that is due soon gains nothing from outliving the broker. */
-const NO_DEADLINE = 'an item with a deadline is kept in memory only: say durable: false with it'
 export const NOT_DURABLE = 'this broker keeps items in memory only: it was started without dataDir'
-const DEADLINE_IN_MEMORY = 'in disk mode a deadline goes with durable: false'
 const QUEUE_FULL: ErrorBody = { code: 'FABRIC_QUEUE_FULL', message: 'the queue is full' }
 const RESULTS_UNREAD: ErrorBody = {
   code: 'FABRIC_RESULTS_UNREAD',
@@ -138,11 +135,6 @@ export class Ingest {
     const found = this.#refusing(raw, idOf(parsed.value), () => {
       const item = checkHead(parsed.value)
       const durable = this.#durability(item.durable)
-      if (durable && item.deadlineMs !== undefined)
-        throw new FabricError('FABRIC_ITEM_MALFORMED', NO_DEADLINE, { field: 'deadlineMs' })
-      // What the disk keeps of an item has no deadline in it.
-      if (durable && this.target.canBeDurable && item.deadlineMs !== undefined)
-        throw new FabricError('FABRIC_ITEM_MALFORMED', DEADLINE_IN_MEMORY, { field: 'deadlineMs' })
       const job = item.job == null ? this.defaultJob : this.target.job(item.job)
       return { item, job, durable }
     })

@@ -10,8 +10,8 @@ export interface JobActions {
   createJob(id: string | undefined, model: number | null, weight: number): Promise<Job>
   flushJob(job: Job): Promise<void>
   deleteJob(job: Job): Promise<void>
-  /** Ends all items that have not ended; the job and its results stay. False: it had to go whole. */
-  cancelJob(job: Job): Promise<boolean>
+  /** Ends all items that have not ended; the job and its results stay. */
+  cancelJob(job: Job): Promise<void>
   setPaused(job: Job, paused: boolean): Promise<void>
   jobInfo(job: Job): JobInfo
   jobInfos(): readonly JobInfo[]
@@ -61,7 +61,10 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
   app.delete<ById>('/v1/jobs/:id', async (request, reply) => {
     const job = jobs.get(request.params.id)
     const active = job.state === 'open' || job.state === 'flushed'
-    if (active && (await actions.cancelJob(job))) return actions.jobInfo(job)
+    if (active) {
+      await actions.cancelJob(job)
+      return actions.jobInfo(job)
+    }
     await actions.deleteJob(job)
     return reply.code(204).send()
   })

@@ -46,7 +46,7 @@ export function packItems(
   block: SubmitBlock,
   sequences: Float64Array,
 ): { items: ItemColumns; buffer: ArrayBuffer } {
-  const { model, lengths, tokens, ids, idEnds, payloads, payloadEnds } = block
+  const { model, lengths, tokens, ids, idEnds, payloads, payloadEnds, deadlineMs = null } = block
   const starts = tokenStartsOf(block)
   const packed = new Packed([
     sequences,
@@ -57,6 +57,7 @@ export function packItems(
     idEnds,
     payloads,
     payloadEnds,
+    deadlineMs,
     starts,
   ])
   const items: ItemColumns = {
@@ -70,6 +71,7 @@ export function packItems(
     idEnds: packed.copy(idEnds),
     payloads: payloads === null ? null : packed.copy(payloads),
     payloadEnds: payloadEnds === null ? null : packed.copy(payloadEnds),
+    deadlineMs: deadlineMs === null ? null : packed.copy(deadlineMs),
     tokenStarts: packed.copy(starts),
   }
   return { items, buffer: packed.buffer }

@@ -76,6 +76,17 @@ export class IdIndex {
     return this.#classify(items, this.#job(items.job), new RecentIds())
   }
 
+  /** Of the item that has the id, or -1. */
+  sequenceOf(job: number, id: Uint8Array): number {
+    const of = this.#job(job)
+    this.#digest.digest(id, 0, id.length)
+    const { words } = this.#digest
+    const recent = of.recent.sequence(words)
+    if (recent >= 0) return recent
+    const entry = this.#entryInRuns(of, words)
+    return entry === null ? -1 : entry[5] + entry[6] * 2 ** 32
+  }
+
   /** Entries that were admitted and not stored, after `forget`. */
   remember(job: number, entries: Uint32Array): void {
     this.#job(job).recent.addAll(entries)
@@ -145,14 +156,18 @@ export class IdIndex {
   }
 
   #bodyInRuns(of: JobIds, digest: Uint32Array): number {
+    return this.#entryInRuns(of, digest)?.[4] ?? -1
+  }
+
+  #entryInRuns(of: JobIds, digest: Uint32Array): Uint32Array | null {
     for (const { level, run, filter } of of.runs) {
       if (!filter.mayHold(digest)) continue
       const key = idPageKey(of.job, level, run, pageOf(digest[0], filter.pages))
       const entries = this.readPage(key)
       const at = findInPage(entries, digest)
-      if (at >= 0) return entries[at + 4]
+      if (at >= 0) return entries.subarray(at, at + ENTRY_WORDS)
     }
-    return -1
+    return null
   }
 
   /** A damaged page knows no ids. */

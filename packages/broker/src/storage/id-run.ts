@@ -149,10 +149,21 @@ export class RecentIds {
 
   /** Body digest of the id, or -1. */
   body(digest: Uint32Array): number {
+    const at = this.#find(digest)
+    return at < 0 ? -1 : this.#entries[at + 4]
+  }
+
+  /** Sequence of the item with the id, or -1. */
+  sequence(digest: Uint32Array): number {
+    const at = this.#find(digest)
+    return at < 0 ? -1 : this.#entries[at + 5] + this.#entries[at + 6] * 2 ** 32
+  }
+
+  #find(digest: Uint32Array): number {
     const mask = this.#slots.length - 1
     for (let slot = digest[3] & mask; this.#slots[slot] !== 0; slot = (slot + 1) & mask) {
       const at = (this.#slots[slot] - 1) * ENTRY_WORDS
-      if (isSame(this.#entries, at, digest)) return this.#entries[at + 4]
+      if (isSame(this.#entries, at, digest)) return at
     }
     return -1
   }

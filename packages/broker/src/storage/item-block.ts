@@ -1,16 +1,18 @@
 // A block: the items of one append, job and disk shape, in columns. It is written once and never
 // changed; what of it is settled stands in its marks (block-marks.ts).
 //
-// Little-endian. u32 magic, u32 crc32 of all that follows it, u32 count, u32 flags (1: payloads),
+// Little-endian. u32 magic, u32 crc32 of all that follows it, u32 count, u32 flags (1: payloads, 2: deadlines),
 // u32 bytes of ids, u32 tokens, u32 bytes of payloads, u32 zero, f64 acceptedAtMs, f64 first sequence;
 // then the columns, count entries each: i32 lengths, u32 sequence less the first, u32 id ends,
-// u32 payload ends (with flag 1); i32 tokens; payload bytes; id bytes.
+// u32 payload ends (with flag 1), i32 milliseconds from acceptance to the deadline, 0 = none (with flag
+// 2); i32 tokens; payload bytes; id bytes. A column that no item of the block uses is left out.
 import { crc32 } from 'node:zlib'
 import type { SubmitBlock } from '@fabric/core'
 
 const MAGIC = 0x42494631 // 1FIB
 const HEADER_BYTES = 48
 const WITH_PAYLOADS = 1
+const WITH_DEADLINES = 2
 
 /** Sixteen pages of LMDB with its page header: larger values cost it more to find room for. */
 const BLOCK_BYTES_MAX = 16 * 4096 - 64
@@ -34,11 +36,22 @@ export function rowsOfBlock(items: ItemColumns, rows: readonly number[], from: n
     const row = rows[i]
     const idBytes = items.idEnds[row] - startOf(items.idEnds, row)
     const payloadBytes = payloadBytesOf(items, row)
-    bytes += 16 + idBytes + (payloadBytes === 0 ? 4 * items.lengths[row] : payloadBytes)
+    bytes += 20 + idBytes + (payloadBytes === 0 ? 4 * items.lengths[row] : payloadBytes)
     if (count > 0 && bytes > BLOCK_BYTES_MAX) break
     count += 1
   }
   return count
+}
+
+export function haveDeadline(
+  { deadlineMs }: SubmitBlock,
+  rows: readonly number[],
+  from: number,
+  count: number,
+): boolean {
+  if (deadlineMs == null) return false
+  for (let i = from; i < from + count; i++) if (deadlineMs[rows[i]] > 0) return true
+  return false
 }
 
 let scratch = new ArrayBuffer(1 << 17)
@@ -62,7 +75,8 @@ export function encodeBlock(
     idBytes += items.idEnds[row] - startOf(items.idEnds, row)
   }
   const withPayloads = payloadBytes > 0
-  const columns = withPayloads ? 4 : 3
+  const withDeadlines = haveDeadline(items, rows, from, count)
+  const columns = 3 + Number(withPayloads) + Number(withDeadlines)
   const tokensAt = HEADER_BYTES + 4 * columns * count
   const payloadsAt = tokensAt + 4 * tokens
   const idsAt = payloadsAt + payloadBytes
@@ -73,7 +87,7 @@ export function encodeBlock(
   const words = new Int32Array(scratch)
   const first = items.sequences[rows[from]]
   words[2] = count
-  words[3] = withPayloads ? WITH_PAYLOADS : 0
+  words[3] = (withPayloads ? WITH_PAYLOADS : 0) | (withDeadlines ? WITH_DEADLINES : 0)
   words[4] = idBytes
   words[5] = tokens
   words[6] = payloadBytes
@@ -103,6 +117,7 @@ export function encodeBlock(
       payload += ofPayload
     }
     if (withPayloads) words[column + 3 * count + i] = payload
+    if (withDeadlines) words[column + (columns - 1) * count + i] = items.deadlineMs![row]
   }
   words[0] = MAGIC
   words[1] = crc32(bytes.subarray(8))
@@ -118,6 +133,7 @@ export interface ItemBlock {
   readonly sequenceDeltas: Uint32Array
   readonly idEnds: Uint32Array
   readonly payloadEnds: Uint32Array | null
+  readonly deadlineMs: Int32Array | null
   readonly tokens: Int32Array
   readonly payloads: Uint8Array | null
   readonly ids: Uint8Array
@@ -131,11 +147,14 @@ export function decodeBlock(bytes: Uint8Array): ItemBlock | null {
   if (view.getUint32(0, true) !== MAGIC) return null
   if (view.getUint32(4, true) !== crc32(bytes.subarray(8))) return null
   const count = view.getUint32(8, true)
-  const withPayloads = (view.getUint32(12, true) & WITH_PAYLOADS) !== 0
+  const flags = view.getUint32(12, true)
+  const withPayloads = (flags & WITH_PAYLOADS) !== 0
+  const withDeadlines = (flags & WITH_DEADLINES) !== 0
+  const columns = 3 + Number(withPayloads) + Number(withDeadlines)
   const idBytes = view.getUint32(16, true)
   const tokens = view.getUint32(20, true)
   const payloadBytes = view.getUint32(24, true)
-  const tokensAt = HEADER_BYTES + 4 * count * (withPayloads ? 4 : 3)
+  const tokensAt = HEADER_BYTES + 4 * count * columns
   const payloadsAt = tokensAt + 4 * tokens
   const idsAt = payloadsAt + payloadBytes
   if (idsAt + idBytes !== bytes.byteLength) return null
@@ -148,6 +167,7 @@ export function decodeBlock(bytes: Uint8Array): ItemBlock | null {
     sequenceDeltas: new Uint32Array(buffer, column(1), count),
     idEnds: new Uint32Array(buffer, column(2), count),
     payloadEnds: withPayloads ? new Uint32Array(buffer, column(3), count) : null,
+    deadlineMs: withDeadlines ? new Int32Array(buffer, column(columns - 1), count) : null,
     tokens: new Int32Array(buffer, at + tokensAt, tokens),
     payloads: withPayloads ? bytes.subarray(payloadsAt, idsAt) : null,
     ids: bytes.subarray(idsAt),

@@ -26,6 +26,8 @@ export const META_FORMAT = Buffer.from('format')
 export const META_HASH_KEY = Buffer.from('hashKey')
 export const META_SEQUENCE = Buffer.from('sequence')
 export const META_LAST_JOB = Buffer.from('lastJob')
+/** Some block has, or had, a deadline. */
+export const META_TIMED = Buffer.from('timed')
 
 /** Numbers stand big-endian in keys, so that LMDB's order is theirs. */
 export const jobKey = (job: number): Buffer => {

@@ -14,6 +14,7 @@ export class LoadedItemsBuilder {
   #columnTokens = 0
   #idBytes = 0
   #payloadBytes = 0
+  #haveDeadline = false
   #block: ItemBlock | null = null
   /** Of #block: where tokens of `#nextRow` begin. */
   #tokenStart = 0
@@ -50,6 +51,7 @@ export class LoadedItemsBuilder {
     const payload = payloadBytesAt(block, row)
     this.#tokens += block.lengths[row]
     this.#payloadBytes += payload
+    this.#haveDeadline ||= (block.deadlineMs?.[row] ?? 0) > 0
     if (payload === 0) this.#columnTokens += block.lengths[row]
     this.#idBytes += block.idEnds[row] - startOf(block.idEnds, row)
   }
@@ -65,6 +67,7 @@ export class LoadedItemsBuilder {
     const idEnds = new Uint32Array(count)
     const payloads = this.#payloadBytes > 0 ? new Uint8Array(this.#payloadBytes) : null
     const payloadEnds = payloads === null ? null : new Uint32Array(count)
+    const deadlineMs = this.#haveDeadline ? new Int32Array(count) : null
     let token = 0
     let id = 0
     let payload = 0
@@ -72,6 +75,7 @@ export class LoadedItemsBuilder {
       lengths[i] = block.lengths[row]
       sequences[i] = block.firstSequence + block.sequenceDeltas[row]
       acceptedAtMs[i] = block.acceptedAtMs
+      if (deadlineMs !== null) deadlineMs[i] = block.deadlineMs?.[row] ?? 0
       const idStart = startOf(block.idEnds, row)
       ids.set(block.ids.subarray(idStart, block.idEnds[row]), id)
       id += block.idEnds[row] - idStart
@@ -99,6 +103,7 @@ export class LoadedItemsBuilder {
         idEnds,
         payloads,
         payloadEnds,
+        deadlineMs,
       },
       sequences,
       acceptedAtMs,

@@ -46,6 +46,7 @@ export type Write =
   | { readonly kind: 'resultsRead'; readonly job: number; readonly offset: number }
   | { readonly kind: 'setAside'; readonly table: 'items' | 'results'; readonly key: Uint8Array }
   | { readonly kind: 'lookup'; readonly items: ItemColumns }
+  | { readonly kind: 'sequenceOf'; readonly job: number; readonly id: Uint8Array }
   | { readonly kind: 'close' }
 
 export type Read =
@@ -56,7 +57,13 @@ export type Read =
       readonly tokens: number
       readonly maxBytes: number
     }
-  | { readonly kind: 'find'; readonly sequence: number }
+  | { readonly kind: 'find'; readonly sequence: number; readonly job: number | null }
+  | {
+      readonly kind: 'countAhead'
+      readonly job: number
+      readonly shape: DiskShape
+      readonly sequence: number
+    }
   | { readonly kind: 'forget'; readonly job: number }
   | {
       readonly kind: 'results'

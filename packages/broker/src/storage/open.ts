@@ -134,8 +134,17 @@ class ThreadedStore implements Store {
     return this.#reader.ask({ kind: 'read', job, shape, tokens, maxBytes })
   }
 
-  find(sequence: number): Promise<LoadedItems | null> {
-    return this.#reader.ask({ kind: 'find', sequence })
+  find(sequence: number, job: number | null = null): Promise<LoadedItems | null> {
+    return this.#reader.ask({ kind: 'find', sequence, job })
+  }
+
+  async findId(job: number, id: Uint8Array): Promise<LoadedItems | null> {
+    const sequence = await this.#writer.ask<number>({ kind: 'sequenceOf', job, id })
+    return sequence < 0 ? null : this.find(sequence, job)
+  }
+
+  countAhead(job: number, shape: DiskShape, sequence: number): Promise<number> {
+    return this.#reader.ask({ kind: 'countAhead', job, shape, sequence })
   }
 
   settle(items: readonly SettledItem[]): Promise<Uint8Array> {

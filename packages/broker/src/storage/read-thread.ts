@@ -15,7 +15,9 @@ function answer(reader: Reader, ask: Exclude<Read, { kind: 'close' }>): unknown 
     case 'read':
       return reader.read(ask.job, ask.shape, ask.tokens, ask.maxBytes)
     case 'find':
-      return reader.find(ask.sequence)
+      return reader.find(ask.sequence, ask.job)
+    case 'countAhead':
+      return reader.countAhead(ask.job, ask.shape, ask.sequence)
     case 'forget':
       return reader.forget(ask.job)
     case 'results': {

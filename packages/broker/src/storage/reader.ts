@@ -75,10 +75,12 @@ export class Reader {
     return blocks === BLOCKS_PER_READ ? this.read(job, shape, tokens, maxBytes) : null
   }
 
-  find(sequence: number): LoadedItems | null {
+  /** @param ofJob null: of any. */
+  find(sequence: number, ofJob: number | null): LoadedItems | null {
     this.environment.root.resetReadTxn()
     const { items, counters } = this.environment.tables
-    for (const found of counters.getKeys({})) {
+    const range = ofJob === null ? {} : { start: jobKey(ofJob), end: keyBehind(jobKey(ofJob)) }
+    for (const found of counters.getKeys(range)) {
       if (found.byteLength !== 12) continue
       const row = Buffer.from(found)
       const job = row.readUInt32BE(0)
@@ -94,6 +96,26 @@ export class Reader {
       return builder.columns()
     }
     return null
+  }
+
+  countAhead(job: number, shape: DiskShape, sequence: number): number {
+    this.environment.root.resetReadTxn()
+    const { marks } = this.environment.tables
+    const range = { start: shapeKey(job, shape), end: blockKey(job, shape, sequence + 1) }
+    let ahead = 0
+    let last: { readonly key: Buffer; readonly marks: BlockMarks } | null = null
+    for (const { key, value } of marks.getRange(range)) {
+      const row = BlockMarks.decode(value)
+      if (row === null) continue
+      ahead += row.itemsLeft
+      last = { key: Buffer.from(key), marks: row }
+    }
+    // The item stands in the last one.
+    const block = last === null ? null : this.#block(last.key)
+    if (last === null || block === null) return ahead
+    for (let row = Math.max(0, rowOf(block, sequence)); row < block.count; row++)
+      if (!last.marks.isSettled(row)) ahead -= 1
+    return ahead
   }
 
   /** null: dropped, or never there. */

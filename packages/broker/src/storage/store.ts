@@ -36,7 +36,16 @@ export interface StoredJob {
   readonly createdAtMs: number // Unix time
   readonly state: 'open' | 'flushed' | 'ended'
   readonly paused: boolean
+  /** Its items were cancelled, or are about to be: it takes no new ones. */
+  readonly cancelled: boolean
   readonly endedAtMs: number | null
+}
+
+/** An unsettled item that must be done in time (S35). */
+export interface StoredDeadline extends DiskShape {
+  readonly sequence: number
+  readonly length: number
+  readonly deadlineAtMs: number // Unix time
 }
 
 export interface RecoveredJob extends StoredJob {
@@ -46,6 +55,7 @@ export interface RecoveredJob extends StoredJob {
   readonly lost: number
   /** Unsettled items by disk shape: accepted = settled + lost + these. */
   readonly shapes: readonly DiskShapeCounts[]
+  readonly deadlines: readonly StoredDeadline[]
   readonly results: {
     readonly firstOffset: number
     /** Offset behind the last result. */
@@ -74,7 +84,10 @@ export interface Append {
   readonly acceptedAtMs: number // Unix time
 }
 
-/** Items of one job read back, in order of acceptance, as the core takes them. The caller's own. */
+/**
+ * Items of one job read back, in order of acceptance, as the core takes them. The caller's own. A
+ * deadline of the block counts from `acceptedAtMs`.
+ */
 export interface LoadedItems {
   readonly shape: DiskShape
   readonly block: SubmitBlock
@@ -137,7 +150,11 @@ export interface Store {
    */
   read(job: number, shape: DiskShape, tokens: number, maxBytes: number): Promise<LoadedItems | null>
   /** The item, if it is unsettled: for results of an earlier life (S26). Does not count as read. */
-  find(sequence: number): Promise<LoadedItems | null>
+  find(sequence: number, job?: number): Promise<LoadedItems | null>
+  /** The same by id. */
+  findId(job: number, id: Uint8Array): Promise<LoadedItems | null>
+  /** Unsettled items of its job and shape that were accepted before the item. */
+  countAhead(job: number, shape: DiskShape, sequence: number): Promise<number>
 
   /**
    * Marks items settled and appends their results in one transaction, in the order given. @returns 1

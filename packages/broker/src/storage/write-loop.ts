@@ -116,6 +116,9 @@ export class WriteLoop {
       case 'lookup':
         this.#answers.push({ id, value: this.#writer.lookup(ask.items) })
         return
+      case 'sequenceOf':
+        this.#answers.push({ id, value: this.#writer.sequenceOf(ask.job, ask.id) })
+        return
       case 'close':
         this.#closing = id
         return

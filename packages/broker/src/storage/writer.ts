@@ -10,7 +10,7 @@ import { Counters, type JobCounter } from './counters.js'
 import { type Environment, sizeOf } from './environment.js'
 import { DIGEST_KEY_BYTES } from './id-digest.js'
 import { IdIndex } from './id-index.js'
-import { encodeBlock, type ItemColumns, rowsOfBlock } from './item-block.js'
+import { encodeBlock, haveDeadline, type ItemColumns, rowsOfBlock } from './item-block.js'
 import { JobRemoval } from './job-removal.js'
 import { decodeJob, encodeJob } from './job-row.js'
 import {
@@ -22,13 +22,15 @@ import {
   META_HASH_KEY,
   META_LAST_JOB,
   META_SEQUENCE,
+  META_TIMED,
 } from './layout.js'
 import type { AppendWrite, ResultRange, StoreSettings, StoreSize, Write } from './messages.js'
 import { ReadResults } from './read-results.js'
 import { recountJob } from './recount.js'
 import { setAside } from './set-aside.js'
 import { BlockCache, Settling } from './settling.js'
-import type { RecoveredJob, Recovery, StoredJob, StoreProblem } from './store.js'
+import type { RecoveredJob, Recovery, StoredDeadline, StoredJob, StoreProblem } from './store.js'
+import { deadlinesIn } from './stored-deadlines.js'
 
 /** Of 64 KiB, mostly. */
 const BLOCKS_CACHED = 64
@@ -82,7 +84,13 @@ export class Writer {
   /** The state on disk, for the start. */
   recovery(problems: readonly string[]): Recovery {
     const jobs: RecoveredJob[] = []
-    for (const job of this.#jobs.values()) jobs.push(recovered(job, this.#counters.job(job.number)))
+    const { tables } = this.environment
+    // Only a file that ever held a deadline is looked through for them.
+    const deadlines = tables.meta.getBinary(META_TIMED) === undefined ? null : deadlinesIn(tables)
+    for (const job of this.#jobs.values()) {
+      const ofJob = deadlines?.get(job.number) ?? []
+      jobs.push(recovered(job, this.#counters.job(job.number), ofJob))
+    }
     return { jobs, lastSequence: this.#lastSequence, lastJob: this.#lastJob, problems }
   }
 
@@ -98,6 +106,10 @@ export class Writer {
 
   lookup(items: ItemColumns): Uint8Array {
     return this.#ids.lookup(items)
+  }
+
+  sequenceOf(job: number, id: Uint8Array): number {
+    return this.#jobs.has(job) ? this.#ids.sequenceOf(job, id) : -1
   }
 
   /**
@@ -206,7 +218,9 @@ export class Writer {
       for (let i = from; i < from + count; i++) tokens += items.lengths[rows[i]]
       const key = blockKey(items.job, shape, items.sequences[rows[from]])
       tables.items.put(key, encodeBlock(items, rows, from, count, acceptedAtMs))
-      tables.marks.put(key, BlockMarks.of(count, tokens).encode())
+      const timed = haveDeadline(items, rows, from, count)
+      if (timed) tables.meta.put(META_TIMED, Buffer.from([1]))
+      tables.marks.put(key, BlockMarks.of(count, tokens, timed).encode())
       this.#counters.add(items.job, shape, count, tokens)
       from += count
     }
@@ -302,7 +316,11 @@ export class Writer {
 const unknownJob = (job: number) =>
   new FabricError('FABRIC_NOT_FOUND', `no job ${job} in the store`)
 
-function recovered(job: StoredJob, counter: JobCounter): RecoveredJob {
+function recovered(
+  job: StoredJob,
+  counter: JobCounter,
+  deadlines: readonly StoredDeadline[],
+): RecoveredJob {
   return {
     ...job,
     accepted: counter.accepted,
@@ -310,6 +328,7 @@ function recovered(job: StoredJob, counter: JobCounter): RecoveredJob {
       STATUSES.map((status) => [status, counter[status]]),
     ) as RecoveredJob['settled'],
     lost: counter.lost,
+    deadlines,
     shapes: Array.from(counter.shapes.values(), ({ shape, items, tokens }) => ({
       ...shape,
       items,

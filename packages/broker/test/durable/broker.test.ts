@@ -171,16 +171,6 @@ describe('disk mode, jobs and deadlines', () => {
     await broker.post('/v1/jobs/j/resume')
     await consumer.work(() => broker.state().items.settled.completed === 8)
   })
-
-  test('S35: an item with a deadline says that it need not be durable', async () => {
-    const broker = await testBroker({ dataDir: join(temporaryFolder(), 'data') })
-    const item = { ...items(1)[0], deadlineMs: 60_000 }
-    const refused = await broker.post('/v1/items', [item])
-    expect(refused.status).toBe(422)
-    expect(refused.body.error.field).toBe('items[0].deadlineMs')
-    const taken = await broker.post('/v1/items', [{ ...item, durable: false }])
-    expect(taken.body).toMatchObject({ accepted: 1 })
-  })
 })
 
 describe('memory mode', () => {

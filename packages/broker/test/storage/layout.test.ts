@@ -68,6 +68,23 @@ describe('disk format 1', () => {
     expect(rowsOf(2, 40_000)[0]).toBe(1)
   })
 
+  test('a block with deadlines has a column more, and one without has none', () => {
+    const block = (deadlineMs: Int32Array) => ({
+      ...blockOf(1, [item('a', 9), item('b', 9)]),
+      deadlineMs,
+    })
+    const write = (deadlineMs: Int32Array) => {
+      const { items: columns } = packItems(block(deadlineMs), Float64Array.of(1, 2))
+      return Buffer.from(encodeBlock(columns, [0, 1], 0, 2, 1.5))
+    }
+    const bytes = write(Int32Array.of(0, 700))
+    expect(bytes.readUInt32LE(12)).toBe(2)
+    expect([bytes.readInt32LE(48 + 4 * 6), bytes.readInt32LE(48 + 4 * 7)]).toEqual([0, 700])
+    expect(Array.from(decodeBlock(new Uint8Array(bytes))!.deadlineMs!)).toEqual([0, 700])
+    expect(write(Int32Array.of(0, 0)).length).toBe(bytes.length - 8)
+    expect(BlockMarks.decode(BlockMarks.of(2, 18, true).encode())!.haveDeadline).toBe(true)
+  })
+
   test('marks', () => {
     const marks = BlockMarks.of(40, 100)
     marks.settle(0, 7)

@@ -93,6 +93,7 @@ export const job = (number: number, more: Partial<StoredJob> = {}): StoredJob =>
   createdAtMs: 1000,
   state: 'open',
   paused: false,
+  cancelled: false,
   endedAtMs: null,
   ...more,
 })

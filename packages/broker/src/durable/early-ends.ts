@@ -1,0 +1,69 @@
+// Items that ended on disk, without having been read: cancelled, or past their deadline (S35). Their ids
+// are read now, for their results; the job has not ended before those are kept.
+import type { Effect } from '@fabric/core'
+import type { Job } from '../jobs.js'
+import type { ResultRecord } from '../results/log.js'
+import { earlyEndValue } from '../settlement.js'
+import type { LoadedItems } from '../storage/store.js'
+import type { DurableHost } from './host.js'
+import type { Settlements } from './settlements.js'
+
+type EndedEffect = Extract<Effect, { type: 'endedOnDisk' }>
+
+/** A disk that fails to read is asked again after so long. */
+const READ_AGAIN_MS = 1_000
+
+export class EarlyEnds {
+  readonly #underWay = new Set<Promise<void>>()
+
+  constructor(
+    readonly host: DurableHost,
+    readonly settlements: Settlements,
+  ) {}
+
+  get isIdle(): boolean {
+    return this.#underWay.size === 0
+  }
+
+  /** Resolves when the results of what has ended so far are with the store. */
+  async told(): Promise<void> {
+    await Promise.all(this.#underWay)
+  }
+
+  end(effect: EndedEffect): void {
+    const job = this.host.jobs.byNumber(effect.job)
+    this.settlements.expect(job, effect.sequences.length)
+    const ended = this.#settle(job, effect).finally(() => {
+      this.#underWay.delete(ended)
+      this.settlements.expect(job, -effect.sequences.length)
+    })
+    this.#underWay.add(ended)
+  }
+
+  async #settle(job: Job, { status, sequences, model, paddedLength }: EndedEffect): Promise<void> {
+    for (const sequence of sequences) {
+      const found = await this.#find(job, sequence)
+      // Null: its block is damaged, which is told on its own.
+      if (found === null || job.deleted) continue
+      this.host.stats.countSettled(model, status)
+      this.settlements.add(job, sequence, { model, paddedLength }, recordOf(found, status))
+    }
+    this.settlements.flush()
+  }
+
+  async #find(job: Job, sequence: number): Promise<LoadedItems | null> {
+    for (;;) {
+      try {
+        return await this.host.store.find(sequence, job.number)
+      } catch (error) {
+        this.host.story.readFailed(error)
+        await new Promise((resolve) => setTimeout(resolve, READ_AGAIN_MS).unref())
+      }
+    }
+  }
+}
+
+function recordOf({ block }: LoadedItems, status: EndedEffect['status']): ResultRecord {
+  const { encoding, value, truncatedTo } = earlyEndValue(status)
+  return { status, attempts: 0, truncatedTo, encoding, value, id: block.ids }
+}
