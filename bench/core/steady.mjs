@@ -130,8 +130,8 @@ export class SteadyQueue {
       if (sent === undefined) break
       this.#out.push(sent)
     }
+    if (this.#outAt === this.#out.length) return 0
     const oldest = this.#out[this.#outAt++]
-    if (oldest === undefined) return 0
     if (this.#outAt > 4096) {
       this.#out.splice(0, this.#outAt)
       this.#outAt = 0
