@@ -189,7 +189,9 @@ export class Consumers implements Fleet {
     } else if (consumer.completion === null) this.#work(consumer)
   }
 
+  /** A batch that kills is never done, also when it takes no time: its death is planned. */
   #work(consumer: SimulatedConsumer, leftNs = consumer.serviceNs(consumer.inFlight[0])): void {
+    if (consumer.inFlight[0].isPoison) return
     consumer.workingSinceNs = this.#now
     consumer.time.begin(this.#now)
     const at = this.#now + leftNs

@@ -78,6 +78,7 @@ export class Shell {
     this.say({ type: 'restart', lost })
     this.tally.addCleanup(cleanup)
     this.life = new Life(this.rules, ++this.#lives, this.#batches)
+    this.roomMade = true
     this.#restore()
   }
 

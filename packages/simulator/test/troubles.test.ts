@@ -100,3 +100,24 @@ it('S35: items of a paused job wait until it is resumed', () => {
   })
   expect(of(ran, 'dispatch').map(({ atUs }) => atUs)).toEqual([700])
 })
+
+it('poison: behind another batch in flight it kills too, also when batches take no time', () => {
+  const ran = run({
+    config: { releaseThreshold: 1 },
+    consumers: [gpu({ maxInFlight: 2, service: {}, respawnMs: 1 })],
+    events: [{ atUs: 0, submit: [...items('abcdefg'), { id: 'h', length: 8, poison: true }] }],
+  })
+  expect(ran.summary).toMatchObject({ left: 0, settled: { completed: 7, quarantined: 1 } })
+})
+
+it('restart: a stream that the full queue held back goes on in the new life', () => {
+  const ran = run({
+    config: { maxQueuedItems: 3 },
+    events: [
+      { atUs: 0, submitMany: { count: 8, lengths: [8] } },
+      { atUs: 10, restart: {} },
+      { atUs: 20, restart: {} },
+    ],
+  })
+  expect(ran.summary).toMatchObject({ items: 8, left: 8 })
+})
