@@ -89,7 +89,7 @@ function defineItems(define: Define, { stats, counts }: Sources): void {
     'counter',
     () => counts().lateResults,
   )
-  define('quarantined_items', 'Items in quarantine', 'gauge', () => counts().settled.quarantined)
+  define('quarantined_items', 'Items in quarantine', 'gauge', () => counts().quarantine.items)
   define('item_queue_seconds', 'Time from acceptance to dispatch', 'histogram', () =>
     bucketSamples('fabric_item_queue_seconds', stats.queueSeconds),
   )

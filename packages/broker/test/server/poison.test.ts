@@ -34,6 +34,7 @@ test('one poison item among 1,000: the others complete, and it is quarantined wi
   const { body } = await broker.get('/v1/quarantine')
   expect(body.items).toMatchObject([{ job: 'default', id: 'poison', length: 1 }])
   expect(body.items[0].deaths.length).toBe(deaths)
+  expect((await broker.get('/metrics')).text).toMatch(/^fabric_quarantined_items 1$/m)
 
   const deleted = await fetch(`${broker.httpUrl}/v1/quarantine`, {
     method: 'DELETE',
@@ -41,6 +42,7 @@ test('one poison item among 1,000: the others complete, and it is quarantined wi
     body: JSON.stringify({ job: 'default', ids: ['poison'] }),
   })
   expect(await deleted.json()).toEqual({ deleted: 1 })
+  await until(async () => /^fabric_quarantined_items 0$/m.test((await broker.get('/metrics')).text))
   over = true
   await broker.stop()
   await Promise.all(lives)
