@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { Tally } from './lib/tally.mjs'
 import { core } from './runs/core.mjs'
 import { coreMutations } from './runs/core-mutations.mjs'
-import { brokerKill, diskTorn } from './runs/durable.mjs'
+import { brokerKill, diskTorn, memoryFlood } from './runs/durable.mjs'
 import { fuzz } from './runs/fuzz.mjs'
 import { hostile } from './runs/hostile.mjs'
 import { kill } from './runs/kill.mjs'
@@ -28,6 +28,7 @@ const RUNS = {
   'store-kill': storeKill,
   'broker-kill': brokerKill,
   'disk-torn': diskTorn,
+  'memory-flood': memoryFlood,
 }
 
 const option = { type: 'string' }

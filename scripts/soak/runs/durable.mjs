@@ -1,5 +1,5 @@
-// Disk mode under what cannot be asked for politely: processes killed, and a disk that has lost writes.
-// Both are tests of `npm test` with more rounds; what each run counted is told line by line.
+// Processes killed, a disk that has lost writes, a producer far too fast.
+// All are tests of `npm test` with more rounds; what each run counted is told line by line.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,6 +26,12 @@ export function brokerKill(tally, { rounds = 200, items = 100_000, seeds = 1 }) 
     FABRIC_KILL_ITEMS: String(items),
     FABRIC_SEED: String(seeds),
   })
+}
+
+export function memoryFlood(tally, { items = 2_000_000 }) {
+  const what = `${items} items offered to a small queue in memory`
+  const environment = { FABRIC_FLOOD_ITEMS: String(items) }
+  reported(tally, what, 'demo', 'test/durable/flood.test.ts', environment)
 }
 
 export function diskTorn(tally, { rounds = 1000, seeds = 1 }) {
