@@ -24,7 +24,7 @@ export interface ConsumerOptions {
   /** Longest input the runtime takes. */
   readonly inputLength: number
   readonly model: number
-  /** Default: what the broker's budget rule suits. */
+  /** Default `padded`, whatever the broker's budget rule: a handler indexes by paddedLength. */
   readonly layout?: Layout | undefined
   /** Rounding of padded lengths, a power of two. Default: the broker's, 8. */
   readonly roundTo?: number | undefined
@@ -102,7 +102,9 @@ function checkContract(options: ConsumerOptions): ContractInput {
     ([key, value]) => CONTRACT.includes(key) && value !== undefined,
   )
   const parsed = contractSchema.safeParse(Object.fromEntries(given))
-  if (parsed.success) return parsed.data
+  // Not left to the broker: a handler written for rows of paddedLength would read the wrong tokens, and
+  // nothing would tell it, on the day the operator turns on disk mode.
+  if (parsed.success) return { ...parsed.data, layout: parsed.data.layout ?? 'padded' }
   const { field, message } = describeIssue(parsed.error)
   const value = Object.fromEntries(given)[field]
   throw invalid(field, `${message}, got ${inspect(value)}`, 'FABRIC_CONTRACT_INVALID')

@@ -1,6 +1,6 @@
 import { Consumer, type ConsumerOptions, FabricError } from '@fabric/consumer'
 import { describe, expect, test } from 'vitest'
-import { parseBrokerAddress } from '../src/options.js'
+import { checkOptions, parseBrokerAddress } from '../src/options.js'
 
 const GOOD: ConsumerOptions = {
   broker: 'unix:/run/fabric/broker.sock',
@@ -71,6 +71,13 @@ describe('options', () => {
     ['broker', 'run/fabric.sock'],
   ])('%s = %s is refused, by name', (field, value) => {
     expect(refusal({ [field]: value }).field).toBe(field)
+  })
+
+  test('batches are padded unless the program asks for another layout, whatever the broker prefers', () => {
+    const layoutOf = (change: Partial<ConsumerOptions>) =>
+      checkOptions({ ...GOOD, ...change }).connection.hello.contract.layout
+    expect(layoutOf({})).toBe('padded')
+    expect(layoutOf({ layout: 'ragged' })).toBe('ragged')
   })
 
   test('no options at all are refused like missing ones', () => {

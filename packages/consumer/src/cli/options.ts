@@ -61,7 +61,7 @@ function options(): Option[] {
     flag('--name <name>', 'name in the broker’s status (default: host name and process id)'),
     flag(
       '--layout <layout>',
-      'layout of the batches (default: the runtime’s, else the broker’s)',
+      'layout of the batches (default: the runtime’s, else padded)',
     ).choices(['padded', 'ragged']),
     integer(
       '--round-to <n>',

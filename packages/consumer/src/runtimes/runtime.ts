@@ -26,7 +26,7 @@ export type RuntimeRequest = Pick<RuntimeOptions, Contract> & Partial<RuntimeOpt
 export interface Runtime {
   /** For the log line: what runs, and on what. */
   readonly description?: string
-  /** The layout it wants its batches in; without it the broker chooses. */
+  /** The layout it wants its batches in; without it they are padded. */
   readonly layout?: Layout
   /** When an input is cut, its last token stays the last (a [SEP] must). Default false. */
   readonly keepLastToken?: boolean
