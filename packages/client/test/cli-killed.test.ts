@@ -5,21 +5,10 @@ import type { RunningBroker } from '@fabric/broker'
 import { describe, expect, it, vi } from 'vitest'
 import { type Ended, fabric, outputOf, type Running, start } from './support/command.js'
 import { gated, items, resultOf, setUp, written } from './support/run.js'
-
-/** mulberry32: a failing seed can be run again. */
-function seeded(seed: number): (below: number) => number {
-  let state = seed
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * below)
-  }
-}
+import { SEED, seeded } from './support/seeded.js'
 
 const COUNT = 1200
 const KILLS = Number(process.env.FABRIC_KILLS ?? 5)
-const SEED = Number(process.env.FABRIC_SEED ?? 1)
 
 /** Kills the run at a moment that the seed picks; the run may end before. */
 async function killAtRandom(

@@ -3,13 +3,13 @@ import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { fabric, outputOf } from './support/command.js'
 import { startConsumer, startRealBroker } from './support/real-broker.js'
 import { jsonl, temporaryFolder, writeFile } from './support/texts.js'
 
-async function setUp() {
-  const broker = await startRealBroker()
+async function setUp(flags = {}) {
+  const broker = await startRealBroker(flags)
   const folder = temporaryFolder()
   const env = { FABRIC_BROKER: broker.httpUrl }
   const run = (...args: string[]) => fabric(args, { env })
@@ -78,6 +78,16 @@ describe('fabric status', () => {
     expect(stdout).toMatch(/^gate +closed/m)
     expect(stdout).toMatch(/^no consumer +for model 2: 1 items wait$/m)
     expect(stdout).toMatch(/^nightly +2 +flushed +1 +1 +0 +0 +0$/m)
+  })
+
+  it('says which job is on hold until its results are read', async () => {
+    const { broker, run, write } = await setUp({ maxUnreadResultBytes: 4096 })
+    await startConsumer(broker)
+    const input = write(Array.from({ length: 900 }, () => ({ tokens: [1] })))
+    await run('submit', input, '--model', '1', '--job', 'unread', '--retry-for', '0')
+    const shown = async () =>
+      expect((await run('status')).stdout).toMatch(/^on hold +job unread: .*results are unread/m)
+    await vi.waitFor(shown, { timeout: 20_000 })
   })
 
   it('says where it looked when no broker is there', async () => {

@@ -77,10 +77,10 @@ function jobTable(jobs: readonly JobInfo[]): string {
   const used = jobs.filter(({ accepted, state }) => accepted > 0 || state !== 'open')
   if (used.length === 0) return 'no job has items'
   const shown = used.slice(-JOBS_SHOWN_MAX)
-  const rows = shown.map(({ id, model, state, accepted, waiting, leased, settled }) => [
+  const rows = shown.map(({ id, model, state, paused, accepted, waiting, leased, settled }) => [
     id,
     model === null ? '-' : model,
-    state,
+    paused ? `${state}, paused` : state,
     accepted,
     waiting,
     leased,

@@ -25,15 +25,16 @@ export const lengthAndSum: Handler = async (batch) => {
   const rows: Float32Array[] = []
   for (let i = 0; i < batch.size; i++) {
     const length = batch.lengths[i]
+    const start = batch.offsets?.[i] ?? i * batch.paddedLength
     let sum = 0
-    for (let k = 0; k < length; k++) sum += batch.inputIds[i * batch.paddedLength + k]
+    for (let k = 0; k < length; k++) sum += batch.inputIds[start + k]
     rows.push(Float32Array.of(length, sum))
   }
   return rows
 }
 
 export async function startConsumer(
-  broker: RunningBroker,
+  broker: Pick<RunningBroker, 'socketPath'>,
   handler: Handler = lengthAndSum,
 ): Promise<void> {
   const contract = { batchSize: 8, tokens: 1024, inputLength: 512, model: 1 }
