@@ -96,7 +96,9 @@ export class Engine {
 
   createJob(job: Job): void {
     // The core makes job 0 itself.
-    if (job.number > 0) this.#step({ type: 'createJob', job: job.number, weight: job.weight })
+    const { number, weight, maxWaitMs } = job
+    const wait = maxWaitMs === null ? {} : { maxWaitMs }
+    if (number > 0) this.#step({ type: 'createJob', job: number, weight, ...wait })
   }
 
   deleteJob(job: Job): void {

@@ -24,9 +24,14 @@ export class JobLife implements JobActions {
   ) {}
 
   /** Resolves when the job is kept: durably, in disk mode. */
-  async createJob(id: string | undefined, model: number | null, weight: number): Promise<Job> {
+  async createJob(
+    id: string | undefined,
+    model: number | null,
+    weight: number,
+    maxWaitMs: number | null,
+  ): Promise<Job> {
     this.refuseWhileDraining()
-    const job = this.jobs.create(id, model, weight)
+    const job = this.jobs.create(id, model, weight, maxWaitMs)
     this.engine.createJob(job)
     try {
       await this.engine.disk?.createJob(job)

@@ -39,6 +39,8 @@ export class Job {
     readonly id: string,
     readonly model: number | null,
     readonly weight: number,
+    /** How long its items may be held back, 0 = any time; null: the operator's (S16). */
+    readonly maxWaitMs: number | null,
     readonly results: JobResults,
   ) {}
 
@@ -78,11 +80,12 @@ export class Job {
 
   /** As it is kept on disk. */
   toStored(): StoredJob {
-    const { number, id, model, weight, state } = this
+    const { number, id, model, weight, maxWaitMs, state } = this
     const endedAtMs = state === 'ended' ? Date.now() : null
     const createdAtMs = this.createdAt.getTime()
     const { paused, cancelled } = this
-    return { number, id, model, weight, createdAtMs, state, paused, cancelled, endedAtMs }
+    const said = { number, id, model, weight, maxWaitMs, createdAtMs }
+    return { ...said, state, paused, cancelled, endedAtMs }
   }
 
   /** @param leased items that consumers hold, which the core knows. */
@@ -91,6 +94,7 @@ export class Job {
       id: this.id,
       model: this.model,
       weight: this.weight,
+      ...(this.maxWaitMs === null ? {} : { maxWaitMs: this.maxWaitMs }),
       createdAt: this.createdAt.toISOString(),
       state: this.cancelled && this.state === 'ended' ? 'cancelled' : this.state,
       paused: this.paused,
@@ -124,7 +128,12 @@ export class JobTable {
   }
 
   /** @throws FabricError when the id is malformed, used, or the table is full. */
-  create(id: string = randomUUID(), model: number | null = null, weight = 1): Job {
+  create(
+    id: string = randomUUID(),
+    model: number | null = null,
+    weight = 1,
+    maxWaitMs: number | null = null,
+  ): Job {
     if (!JOB_ID.test(id))
       throw new FabricError(
         'FABRIC_BAD_REQUEST',
@@ -136,13 +145,14 @@ export class JobTable {
     if (this.#byId.size >= this.maxJobs)
       throw new FabricError('FABRIC_JOB_LIMIT', `${this.maxJobs} jobs are known (maxJobs)`)
     const number = this.#nextNumber++
-    return this.#add(new Job(number, id, model, weight, this.results.create(number)))
+    return this.#add(new Job(number, id, model, weight, maxWaitMs, this.results.create(number)))
   }
 
   /** A job of an earlier life. @param now on the engine's clock: results are kept from here on. */
   restore(found: RecoveredJob, now: number): Job {
-    const { number, id, model, weight } = found
-    const job = new Job(number, id, model, weight, this.results.create(number, found.results))
+    const { number, id, model, weight, maxWaitMs = null } = found
+    const results = this.results.create(number, found.results)
+    const job = new Job(number, id, model, weight, maxWaitMs, results)
     job.createdAt = new Date(found.createdAtMs)
     job.state = found.state
     job.accepted = found.accepted

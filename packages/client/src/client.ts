@@ -18,6 +18,8 @@ export interface CreateJobOptions {
   readonly id?: string | undefined
   /** 1 to 1000, default 1: its share of the GPUs while other jobs of its model wait, too. */
   readonly weight?: number | undefined
+  /** How long its items may be held back for fuller batches, ms; 0 = any time. Default: the broker's. */
+  readonly maxWaitMs?: number | undefined
 }
 
 /** Ids, of one job or of any; a whole job; or everything. */
@@ -46,14 +48,14 @@ export class FabricClient {
 
   /**
    * A job of this id and model that exists is gone on with.
-   * @throws FabricError FABRIC_ID_CONFLICT when it exists for another model or with another weight.
+   * @throws FabricError FABRIC_ID_CONFLICT when it exists for another model or with another weight or maxWaitMs.
    */
   async createJob(options: CreateJobOptions = {}): Promise<Job> {
-    const { id = randomUUID(), model, weight } = options
+    const { id = randomUUID(), model, weight, maxWaitMs } = options
     const request = {
       method: 'POST',
       contentType: 'application/json',
-      body: JSON.stringify({ id, model, weight }),
+      body: JSON.stringify({ id, model, weight, maxWaitMs }),
     } as const
     // The id is ours, so asking again after a lost answer finds the job and makes no second one.
     const create = () => this.#transport.json<JobInfo>('/v1/jobs', request)

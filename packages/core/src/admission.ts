@@ -134,7 +134,7 @@ export function restore(state: State, lastSequence: number, jobs: readonly Resto
 }
 
 function restoreJob(state: State, found: RestoredJob): void {
-  if (!state.jobs.has(found.job)) createJob(state, found.job, found.weight)
+  if (!state.jobs.has(found.job)) createJob(state, found.job, found.weight, found.maxWaitMs)
   const job = jobById(state, found.job)
   for (const [status, items] of Object.entries(found.settled) as [SettledStatus, number][]) {
     job.settled[status] += items

@@ -12,6 +12,7 @@ import {
   sameClass,
 } from './contracts.js'
 import { indexClassOnDisk } from './disk.js'
+import { indexClassDue } from './due.js'
 import { indexClass } from './lanes.js'
 import type { Batch } from './lease-table.js'
 import type { Model } from './models.js'
@@ -136,6 +137,7 @@ function joinClass(state: State, model: Model, contract: Contract): ContractClas
     model.classesVersion++
     indexClass(model, cls)
     indexClassOnDisk(model, cls)
+    indexClassDue(model, cls)
   }
   cls.members++
   return cls

@@ -86,6 +86,8 @@ export class ContractClass {
   /** The same of the disk tier, whether in the window yet or not. */
   readonly readyOnDisk = new OrderedSet()
   fullBatchesOnDisk = 0
+  /** Rows of shapes that are due for it, by due time (S16). */
+  readonly due = new Heap()
   /** Full batches over several shapes, or null when off (S13a). */
   readonly spans: Spans | null
   /** Members with a free place, by batches held, then longest wait (S11). */

@@ -13,6 +13,7 @@ import { expirePast, onDeadline } from './deadlines.js'
 import { onDiskDeadline } from './disk-deadlines.js'
 import { endOnDisk } from './disk-ends.js'
 import { dispatch } from './dispatch.js'
+import { onDueTimer, updateDue } from './due.js'
 import { explain } from './explain.js'
 import { find } from './find.js'
 import { openGateIfDue } from './gate.js'
@@ -21,6 +22,7 @@ import { itemView } from './item-view.js'
 import { createJob, flush, tellEndedJobs } from './jobs.js'
 import { onLaneIdle } from './lanes.js'
 import { onResults, onTaken } from './leases.js'
+import { onOwnWaitOver } from './own-waits.js'
 import { discard, replay } from './quarantine.js'
 import { onLoaded, onLost, readOut } from './read-ahead.js'
 import { die, drain, onLateTimer, onLeaseMax } from './reclaim.js'
@@ -32,12 +34,14 @@ import {
   TIMER_CLEANUP_IDLE,
   TIMER_DEADLINE,
   TIMER_DISK_DEADLINE,
+  TIMER_DUE,
   TIMER_GATE,
   TIMER_GROUP,
   TIMER_JOB_IDS,
   TIMER_LANE_IDLE,
   TIMER_LATE,
   TIMER_LEASE_MAX,
+  TIMER_OWN_WAIT,
   TIMER_RENEWAL,
   TIMER_RETRY,
   TIMER_TAKING,
@@ -74,6 +78,7 @@ export class Core {
     state.effects = []
     freeEnded(state)
     handle(state, event)
+    updateDue(state)
     if (event.type !== 'dispatch') openGateIfDue(state)
     endFinishedCleanups(state)
     tellEndedJobs(state)
@@ -125,7 +130,7 @@ type Handler<T extends CoreEvent['type']> = (
 ) => void
 
 const handlers: { readonly [T in CoreEvent['type']]: Handler<T> } = {
-  createJob: (state, event) => createJob(state, event.job, event.weight),
+  createJob: (state, event) => createJob(state, event.job, event.weight, event.maxWaitMs),
   deleteJob: (state, event) => deleteJob(state, event.job),
   submit: (state, event) => submit(state, event.block),
   restore: (state, event) => restore(state, event.lastSequence, event.jobs),
@@ -202,6 +207,8 @@ const timerHandlers: Readonly<Record<number, (state: State, ref: number) => void
   [TIMER_GROUP]: () => {}, // the dispatch steps that follow look at the groups
   [TIMER_DEADLINE]: onDeadline,
   [TIMER_DISK_DEADLINE]: onDiskDeadline,
+  [TIMER_DUE]: onDueTimer,
+  [TIMER_OWN_WAIT]: onOwnWaitOver,
 }
 
 function onRenewalTimer(state: State, id: number): void {

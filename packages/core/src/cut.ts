@@ -14,6 +14,8 @@ export class Cut {
   payloadTo = 0
   /** 0 = none. */
   deadlineMs = 0
+  /** 0 = the job's. */
+  maxWaitMs = 0
 
   constructor(
     readonly block: SubmitBlock,
@@ -26,6 +28,7 @@ export class Cut {
     this.length = block.lengths[at]
     if (this.length < 1) throw new CoreBug(`item ${at} of a block has length ${this.length}`)
     this.deadlineMs = block.deadlineMs?.[at] ?? 0
+    this.maxWaitMs = block.maxWaitMs?.[at] ?? 0
     this.idFrom = this.idTo
     this.idTo = block.idEnds[at]
     this.payloadFrom = this.payloadTo

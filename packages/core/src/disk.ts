@@ -7,10 +7,13 @@
 // is served next.
 
 import type { ContractClass } from './contracts.js'
+import { armDue, dueChanged, duePartAt } from './due.js'
 import { ITEM_WINDOW } from './items.js'
 import { type Job, jobOfItem } from './jobs.js'
 import type { Model, Shape } from './models.js'
+import { beginWait, leaveDueQueue } from './own-waits.js'
 import { dropShapeIfUnused, shapeOf, shapeOfItem } from './shapes.js'
+import { beginPassingOver } from './starvation.js'
 import { type State, touch } from './state.js'
 import { DISK_ROUND_TO } from './types.js'
 
@@ -85,6 +88,12 @@ export function changePart(state: State, part: DiskPart, items: number, tokens: 
     return
   }
   changeOnDisk(state, part.shape, items, tokens)
+  if (items > 0) armPart(state, part)
+}
+
+/** What is on disk is due by its job's word (S16). */
+function armPart(state: State, part: DiskPart): void {
+  armDue(state, part.shape, duePartAt(part))
 }
 
 /** A job goes on hold, or off it: what it has on disk is ready no more, or again (S34). */
@@ -93,6 +102,7 @@ export function holdParts(state: State, job: Job, sign: 1 | -1): void {
     state.tiers.held.items += sign * part.items
     state.tiers.held.tokens += sign * part.tokens
     changeOnDisk(state, part.shape, -sign * part.items, -sign * part.tokens)
+    if (sign < 0 && part.items > 0) armPart(state, part)
   }
 }
 
@@ -109,17 +119,20 @@ export function queueInWindow(state: State, slot: number): void {
   state.items.state.set(slot, ITEM_WINDOW)
   shape.ownWindow().push(state.items, slot, jobOfItem(state, slot).weight)
   countInWindow(state, shape, slot, 1)
+  beginWait(state, shape, slot)
 }
 
 /** Takes the item out of the window. */
 export function withdrawWindow(state: State, slot: number): void {
   const shape = shapeOfItem(state, slot)
+  leaveDueQueue(state, shape, slot)
   shape.window.remove(state.items, slot)
   countInWindow(state, shape, slot, -1)
 }
 
 /** Takes the window's next item for a batch. */
 export function takeFromWindow(state: State, shape: Shape, slot: number): void {
+  leaveDueQueue(state, shape, slot)
   countInWindow(state, shape, shape.window.take(state.items, slot), -1)
 }
 
@@ -147,11 +160,15 @@ function diskChanged(state: State, shape: Shape, before: number, tokens: number)
   state.tiers.disk.items += after - before
   state.tiers.disk.tokens += tokens
   model.diskItems += after - before
-  if (before === 0 && after > 0) model.onDisk.add(shape.key)
+  if (before === 0 && after > 0) {
+    model.onDisk.add(shape.key)
+    if (shape.queue.count === 0) beginPassingOver(state, shape)
+  }
   if (before > 0 && after === 0) model.onDisk.remove(shape.key)
   for (const cls of model.classes) {
     indexOnDisk(cls, shape, before, diskTokens(shape) - tokens)
   }
+  dueChanged(state, shape, after === 0)
   touch(state, model)
 }
 

@@ -18,6 +18,7 @@ import { noteReduced } from './out-of-memory.js'
 import { type Packing, pack } from './packer.js'
 import { awaitItems, readAhead } from './read-ahead.js'
 import { type Choice, choose, firstInLine, inLine, isServedBefore, needOf } from './ready.js'
+import { notePassedOver } from './starvation.js'
 import type { State } from './state.js'
 import { type GroupService, nextGroupService } from './suspects.js'
 
@@ -86,9 +87,10 @@ function serve(state: State, { consumer, choice }: Service): void {
   const { model, cls } = consumer
   const packing = pack(state, cls, choice)
   const fromQueue = choice.work === 'lane' || choice.work === 'disk'
-  const normal = fromQueue && !model.cleanup.active
+  const isFull = choice.isFull === true && packing.closedBy() !== 'lane_empty'
+  const normal = (fromQueue || isFull) && !model.cleanup.active
   model.aloneServedLast = choice.work === 'alone'
-  if (normal) noteLane(consumer, choice)
+  if (normal && fromQueue) noteLane(consumer, choice)
   issue(state, consumer, packing, normal, null)
   if (choice.work === 'disk') readAhead(state, cls)
 }
@@ -116,6 +118,7 @@ function issue(
   if (model.kept === consumer) unkeep(state, model)
   refresh(state, consumer)
   model.cleanup.idleSince = -1
+  notePassedOver(state, model)
   countBatch(state, consumer, packing, inCleanup)
   state.effects.push({
     type: 'dispatch',

@@ -52,7 +52,14 @@ function reasonToOpen(state: State): GateReason | null {
   if (served.waitingItems === 0) return null
   if (served.openItems === 0) return 'flush'
   if (state.gate.refusedForRoom) return 'full'
+  if (isAnythingDue(state)) return 'due'
   return isHeldTooLong(state) ? 'max_hold' : null
+}
+
+/** By a time of its own: a job's default never opens the gate. */
+function isAnythingDue(state: State): boolean {
+  for (const model of state.models.values()) if (model.served && model.opensGate > 0) return true
+  return false
 }
 
 function isHeldTooLong(state: State): boolean {

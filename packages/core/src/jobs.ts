@@ -5,7 +5,7 @@ import type { DiskPart } from './disk.js'
 import type { Group } from './group-table.js'
 import { IdMemory } from './id-memory.js'
 import { Queue } from './queue.js'
-import { type State, touch } from './state.js'
+import { NS_PER_MS, type State, touch } from './state.js'
 import { TIMER_JOB_IDS } from './timers.js'
 import { CoreBug, type SettledStatus } from './types.js'
 
@@ -59,14 +59,20 @@ export class Job {
     readonly weight: number,
     /** When its ids may be forgotten (S36). */
     readonly idTimer: number,
+    /** How long its items may be held back for a fuller batch, 0 = any; and whether it says so itself. */
+    readonly maxWaitNs: number,
+    readonly hasOwnWait: boolean,
   ) {}
 }
 
-export function createJob(state: State, id: number, weight = 1): void {
+/** @param maxWaitMs of its items, 0 = any; by default the operator's (S16). */
+export function createJob(state: State, id: number, weight = 1, maxWaitMs?: number): void {
   if (state.jobs.has(id)) throw new CoreBug(`job ${id} exists`)
   if (!(weight >= 1)) throw new CoreBug(`job ${id} has weight ${weight}`)
   const row = state.freeJobRows.pop() ?? state.jobRows.length
-  const job = new Job(id, row, weight, state.timers.open(TIMER_JOB_IDS, row))
+  const idTimer = state.timers.open(TIMER_JOB_IDS, row)
+  const maxWaitNs = (maxWaitMs ?? state.config.maxWaitMs) * NS_PER_MS
+  const job = new Job(id, row, weight, idTimer, maxWaitNs, (maxWaitMs ?? 0) > 0)
   job.firstSequence = state.items.lastSequence + 1
   state.jobs.set(id, job)
   state.jobRows[row] = job

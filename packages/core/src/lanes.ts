@@ -4,8 +4,10 @@
 // what the class is ready at, so an arrival costs one comparison per class and a search none per lane.
 
 import type { ContractClass, ReadyAt } from './contracts.js'
+import { dueChanged } from './due.js'
 import type { Model, Shape } from './models.js'
 import { dropShapeIfUnused } from './shapes.js'
+import { beginPassingOver } from './starvation.js'
 import { NS_PER_MS, type State, touch } from './state.js'
 import { TIMER_LANE_IDLE } from './timers.js'
 
@@ -29,10 +31,14 @@ export function queueChanged(
     state.served.queueItems += items
     state.served.queueTokens += tokens
   }
-  if (before === 0 && queue.count > 0) link(shape)
+  if (before === 0 && queue.count > 0) {
+    link(shape)
+    if (shape.onDiskItems + shape.window.count === 0) beginPassingOver(state, shape)
+  }
   if (before > 0 && queue.count === 0) unlink(shape)
   noteForSpans(shape)
   if (shape.active) laneChanged(state, shape, before, tokensBefore)
+  dueChanged(state, shape, queue.count === 0)
   touch(state, model)
 }
 
@@ -78,6 +84,7 @@ export function activateLane(state: State, shape: Shape): void {
   state.tiers.lane.tokens += tokens
   shape.idleTimer = state.timers.open(TIMER_LANE_IDLE, shape.row)
   indexLane(shape, 0, 0)
+  dueChanged(state, shape, false)
   noteForSpans(shape)
   state.effects.push({
     type: 'activate',

@@ -7,7 +7,9 @@
 import type { Consumer } from './consumers.js'
 import type { ContractClass, ReadyAt } from './contracts.js'
 import type { DiskPart } from './disk.js'
+import { ShapeDue } from './due.js'
 import type { Group } from './group-table.js'
+import { Heap } from './heap.js'
 import { OrderedSet } from './ordered-set.js'
 import { Queue } from './queue.js'
 import { type NewList, newPlainList, ShapeQueue } from './shape-queue.js'
@@ -40,6 +42,8 @@ export class Shape {
   longer: Shape | null = null
   /** The last round of looking at spans that has looked at this shape's (S13a). */
   spanRound = -1
+  /** Whether it is due (S16). */
+  readonly due = new ShapeDue()
   /** Timer of S3, or -1. */
   idleTimer = -1
   /** When it is ready, per class of the model, and the version of the classes it was made for. */
@@ -127,6 +131,11 @@ export class Model {
   openItems = 0
   lanesActive = 0
 
+  /** Batches that left, and rows of shapes with items by the batch that last took some (S16). */
+  batches = 0
+  readonly lastServed = new Heap()
+  /** Shapes that are due by a time of their own: the gate opens for them (S10). */
+  opensGate = 0
   /** Key of the lane served last by a normal batch (S13). */
   cursor = 0
   /** The last batch was an over-budget item, so a normal one goes first now (S5). */

@@ -51,6 +51,22 @@ export const RULE_OPTIONS = {
     fallback: 'any',
     published: 'threshold',
   }),
+  maxWaitMs: integer({
+    group: GATE,
+    about:
+      'How long an item may be held back for a fuller batch, unless its job or the item itself says so (S16). 0 = any time.',
+    min: 0,
+    fallback: 300_000,
+    published: 0,
+  }),
+  starveBatches: integer({
+    group: GATE,
+    about:
+      'A shape without maxWait that was passed over for so many batches of its model is served (S16). 0 = never.',
+    min: 0,
+    fallback: 10_000,
+    published: 0,
+  }),
   gateMaxHoldMs: integer({
     group: GATE,
     about: 'The gate opens when the oldest item has waited this long (S10). 0 = never for this.',

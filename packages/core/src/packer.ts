@@ -5,14 +5,17 @@
 
 import type { ContractClass } from './contracts.js'
 import { takeFromWindow } from './disk.js'
+import { dueByJob, dueHead, isFullFor } from './due.js'
 import { queueChanged } from './lanes.js'
 import { roundUp } from './length-classes.js'
 import type { Model, Shape } from './models.js'
+import { leaveDueQueue } from './own-waits.js'
 import type { Choice } from './ready.js'
 import type { ShapeQueue } from './shape-queue.js'
+import { noteServed } from './starvation.js'
 import type { State } from './state.js'
 import type { ClosedBy, Source } from './types.js'
-import { withdrawReclaimed } from './waiting.js'
+import { withdraw, withdrawReclaimed } from './waiting.js'
 
 /** What the batch format spends on an item beside its tokens, id and payload: an upper bound. */
 export const ITEM_OVERHEAD_BYTES = 64
@@ -101,7 +104,11 @@ export function pack(state: State, cls: ContractClass, choice: Choice): Packing 
   const shape = model.shapes.get(choice.key)!
   const packing = new Packing(state, cls)
   takeReclaimed(state, packing, shape)
-  takeFresh(state, packing, shape)
+  const isDue = cls.due.has(shape.row)
+  const isHeldBack = isDue && !isFullFor(cls, shape)
+  if (isDue) takeDue(state, packing, shape, isHeldBack)
+  takeFresh(state, packing, shape, isHeldBack)
+  if (choice.work === 'due') fillUp(state, packing, shape)
   if (choice.work === 'cleanup' && state.config.cleanupMerge) takeShorter(state, packing, shape)
   if (choice.isSpan === true) completeSpan(state, packing, shape)
   return packing
@@ -114,25 +121,73 @@ function takeReclaimed(state: State, packing: Packing, shape: Shape): void {
   }
 }
 
-/** The disk tier goes before staging and lane (S12). */
-function takeFresh(state: State, packing: Packing, shape: Shape): void {
-  const { window } = shape
-  while (window.count > 0 && !packing.isClosed) {
-    const slot = nextOf(state, packing, shape, window)
-    if (packing.add(slot, 'disk')) takeFromWindow(state, shape, slot)
-  }
-  takeQueued(state, packing, shape)
+/**
+ * Items whose own wait is over, by due time, and the oldest one of a shape that is held back (S16). They
+ * leave out of their jobs' turns: what is behind them in the batch follows the turns.
+ */
+function takeDue(state: State, packing: Packing, shape: Shape, isHeldBack: boolean): void {
+  const head = isHeldBack ? dueHead(state, shape) : -1
+  const { own } = shape.due
+  const isHeadPlain = head >= 0 && own?.has(head) !== true
+  const isHeadFirst = isHeadPlain && dueByJob(state, head) < shape.due.ownAt
+  if (isHeadFirst) takeOneDue(state, packing, head)
+  while (own !== null && own.first >= 0 && takeOneDue(state, packing, own.first));
+  if (isHeadPlain && !isHeadFirst) takeOneDue(state, packing, head)
+  if (packing.sources.due > 0) noteServed(state, shape)
 }
 
-function takeQueued(state: State, packing: Packing, shape: Shape): void {
+function takeOneDue(state: State, packing: Packing, slot: number): boolean {
+  if (packing.isClosed || !packing.add(slot, 'due')) return false
+  withdraw(state, slot)
+  return true
+}
+
+/** The least part of a batch's padded length that a filler has (S16). */
+const FILLER_LENGTH = 0.8
+
+/** Shorter shapes use what is left of a due batch, where that pads them by little. */
+function fillUp(state: State, packing: Packing, longest: Shape): void {
+  const { model } = longest
+  let key = nextShorter(model, longest.key)
+  while (key >= 0 && !packing.isClosed) {
+    const shape = model.shapes.get(key)!
+    if (shape.paddedLength < FILLER_LENGTH * packing.paddedLength) return
+    takeFresh(state, packing, shape)
+    key = nextShorter(model, key)
+  }
+}
+
+/** The disk tier goes before staging and lane (S12). */
+function takeFresh(state: State, packing: Packing, shape: Shape, isHeldBack = false): void {
+  const { window } = shape
+  const { count } = window
+  while (window.count > 0 && !packing.isClosed) {
+    const slot = nextOf(state, packing, shape, window)
+    const source = isHeldBack && isPastDue(state, slot) ? 'due' : 'disk'
+    if (packing.add(slot, source)) takeFromWindow(state, shape, slot)
+  }
+  if (window.count !== count) noteServed(state, shape)
+  takeQueued(state, packing, shape, isHeldBack)
+}
+
+function isPastDue(state: State, slot: number): boolean {
+  return dueByJob(state, slot) <= state.now
+}
+
+function takeQueued(state: State, packing: Packing, shape: Shape, isHeldBack = false): void {
   const { queue } = shape
   const { count, tokens } = queue
-  const source = shape.active ? 'lane' : 'staging'
+  const tier = shape.active ? 'lane' : 'staging'
   while (queue.count > 0 && !packing.isClosed) {
     const slot = nextOf(state, packing, shape, queue)
-    if (packing.add(slot, source)) queue.take(state.items, slot)
+    const source = isHeldBack && isPastDue(state, slot) ? 'due' : tier
+    if (!packing.add(slot, source)) break
+    leaveDueQueue(state, shape, slot)
+    queue.take(state.items, slot)
   }
-  if (queue.count !== count) queueChanged(state, shape, count, tokens)
+  if (queue.count === count) return
+  noteServed(state, shape)
+  queueChanged(state, shape, count, tokens)
 }
 
 /** Like with like: the first item is the oldest, in cleanup the longest, the others go best with it. */

@@ -11,6 +11,7 @@ import { Cut } from './cut.js'
 import { setDeadlineAt } from './deadlines.js'
 import { changePart, type DiskPart, dropPartIfUnused, findPart } from './disk.js'
 import { dropDiskDeadline } from './disk-deadlines.js'
+import { dueHead, duePartAt } from './due.js'
 import { jobById, touchJob } from './jobs.js'
 import type { Shape } from './models.js'
 import { nextShorter } from './packer.js'
@@ -31,6 +32,8 @@ export function awaitItems(state: State, cls: ContractClass, choice: Choice): bo
   switch (choice.work) {
     case 'disk':
       return !holdsBatch(state, cls, shape) && ask(state, shape, missing(cls, shape))
+    case 'due':
+      return awaitDue(state, cls, shape)
     case 'alone':
       return shape.window.count + shape.queue.count === 0 && ask(state, shape, 1)
     case 'cleanup':
@@ -38,6 +41,27 @@ export function awaitItems(state: State, cls: ContractClass, choice: Choice): bo
     default:
       return false
   }
+}
+
+/** What makes the shape due, and what a batch has room for beside it (S16). */
+function awaitDue(state: State, cls: ContractClass, shape: Shape): boolean {
+  // Those with a wait of their own are in memory, and wait for nothing.
+  if (shape.due.ownAt <= state.now) return false
+  if (dueHead(state, shape) < 0) return askOldest(state, shape, missing(cls, shape))
+  return !holdsBatch(state, cls, shape) && ask(state, shape, missing(cls, shape))
+}
+
+/** The part that is due first, if one is. */
+function askOldest(state: State, shape: Shape, tokens: number): boolean {
+  if (shape.loads > 0) return true
+  let oldest: DiskPart | null = null
+  for (const part of shape.parts.values()) {
+    const at = duePartAt(part)
+    if (at <= state.now && (oldest === null || at < duePartAt(oldest))) oldest = part
+  }
+  if (oldest === null) return ask(state, shape, tokens)
+  beginLoad(state, oldest, tokens)
+  return true
 }
 
 /** Whether the window has what one batch can take of the shape. */

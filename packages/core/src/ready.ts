@@ -1,11 +1,12 @@
-// What is ready for a contract class: reclaimed work, over-budget items, lanes, spans, the tail
-// (S4, S5, S12, S13, S13b, S15, S30).
+// What is ready for a contract class: reclaimed work, due shapes, over-budget items, lanes, spans, the
+// tail (S4, S5, S12, S13, S13b, S15, S16, S30).
 //
 // Questions only; nothing here changes the state. Each answer is a handful of look-ups in ordered
 // sets, whatever the number of lanes, items or consumers (S14).
 
 import type { Consumer } from './consumers.js'
 import type { ContractClass } from './contracts.js'
+import { isFullFor } from './due.js'
 import type { Heap } from './heap.js'
 import { isProducerWaiting } from './limits.js'
 import type { Model } from './models.js'
@@ -13,10 +14,13 @@ import type { OrderedSet } from './ordered-set.js'
 import { MOST_NEED, type Need, NO_NEED } from './spans.js'
 import type { State } from './state.js'
 
-export type Work = 'reclaimed' | 'alone' | 'disk' | 'lane' | 'cleanup'
+export type Work = 'reclaimed' | 'due' | 'alone' | 'disk' | 'lane' | 'cleanup'
 
 /** The two tiers of new work: each class knows what is ready of either. */
 type Fresh = 'disk' | 'lane'
+
+/** Where another class must find a shape that it is to be served instead. */
+type Place = Fresh | 'due'
 
 export interface Choice {
   readonly work: Work
@@ -24,6 +28,8 @@ export interface Choice {
   readonly key: number
   /** The next shorter shapes complete the batch (S13a). */
   readonly isSpan?: boolean
+  /** A due shape that is full anyway (S16). */
+  readonly isFull?: boolean
   /** By affinity the consumer stays at its lane (S15). */
   readonly kept?: boolean
 }
@@ -43,12 +49,21 @@ export function choose(
   const reclaimed = reclaimedFor(state, cls)
   if (reclaimed >= 0) return { work: 'reclaimed', key: reclaimed }
   const alone = overBudget(cls)
-  const fresh = lanesAllowed ? freshWork(state, cls, consumer, need) : null
+  const fresh = dueWork(state, cls) ?? (lanesAllowed ? freshWork(state, cls, consumer, need) : null)
   // Over-budget items and lanes take turns: neither may block the other (S5).
   if (alone >= 0 && (fresh === null || !model.aloneServedLast)) return { work: 'alone', key: alone }
   if (fresh !== null) return fresh
   const tail = model.cleanup.active ? tailFor(state, cls) : -1
   return tail < 0 ? null : { work: 'cleanup', key: tail }
+}
+
+/** The shape that was due first, of those that the class holds (S16). */
+function dueWork(state: State, cls: ContractClass): Choice | null {
+  const row = cls.due.top()
+  if (row < 0) return null
+  const shape = state.shapes[row]!
+  if (isBetterElsewhere(state, cls, shape.key, 'due')) return null
+  return { work: 'due', key: shape.key, isFull: isFullFor(cls, shape) }
 }
 
 /** The disk tier goes before the lanes (S12), and what is full alone before spans (S13b). */
@@ -183,7 +198,7 @@ function isBetterElsewhere(
   cls: ContractClass,
   key: number,
   /** Where the other must find it ready; null: anywhere. */
-  work: Fresh | null,
+  work: Place | null,
 ): boolean {
   if (!cls.model.inputLengthsDiffer || key <= cls.inputKey) return false
   if (state.config.serve === 'first') return false
@@ -195,7 +210,8 @@ function isBetterElsewhere(
   return false
 }
 
-function isReadyFor(state: State, cls: ContractClass, key: number, work: Fresh): boolean {
+function isReadyFor(state: State, cls: ContractClass, key: number, work: Place): boolean {
+  if (work === 'due') return cls.due.has(cls.model.shapes.get(key)!.row)
   if (readyOf(cls, work).has(key)) return true
   if (work === 'disk') return false
   const need = spanNeed(cls, mostNeedOf(state, cls))

@@ -6,6 +6,7 @@
 import { dropDeadline } from './deadlines.js'
 import { ITEM_ENDED } from './items.js'
 import { jobOfItem, touchJob } from './jobs.js'
+import { dropOwnWait } from './own-waits.js'
 import { dropShapeIfUnused, shapeOfItem } from './shapes.js'
 import type { State } from './state.js'
 import { CoreBug, type SettledStatus, type SettleReason } from './types.js'
@@ -67,6 +68,7 @@ function endItem(state: State, slot: number, status: SettledStatus): void {
   if (items.durable.get(slot) === 0) job.ids.settle(items.sequence.get(slot), state.now)
   dropDeadline(state, slot)
   if (state.excused.size > 0) state.excused.delete(slot)
+  dropOwnWait(state, slot)
   state.endedItems.push(slot)
   touchJob(state, job)
 }

@@ -1,6 +1,7 @@
 // Shapes and models come with their first item and go with their last: producers choose lengths and
 // model numbers freely, so neither may leave anything behind.
 
+import { forgetDue } from './due.js'
 import { Model, Shape } from './models.js'
 import { newPlainList } from './shape-queue.js'
 import type { State } from './state.js'
@@ -43,6 +44,7 @@ export function shapeOfItem(state: State, slot: number): Shape {
 export function dropShapeIfUnused(state: State, shape: Shape): void {
   if (shape.items > 0 || shape.active) return
   for (const cls of shape.model.classes) cls.spans?.forget(shape)
+  forgetDue(state, shape)
   shape.model.shapes.delete(shape.key)
   state.shapes[shape.row] = null
   state.freeShapeRows.push(shape.row)

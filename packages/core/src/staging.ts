@@ -4,6 +4,7 @@ import { ITEM_QUEUED } from './items.js'
 import { jobOfItem } from './jobs.js'
 import { activateLane, queueChanged } from './lanes.js'
 import type { Model, Shape } from './models.js'
+import { beginWait } from './own-waits.js'
 import { shapeOfItem } from './shapes.js'
 import type { State } from './state.js'
 
@@ -14,6 +15,7 @@ export function enqueue(state: State, slot: number): void {
   state.items.state.set(slot, ITEM_QUEUED)
   shape.queue.push(state.items, slot, jobOfItem(state, slot).weight)
   queueChanged(state, shape, count, tokens)
+  beginWait(state, shape, slot)
   if (!shape.active) activateIfDue(state, shape)
 }
 

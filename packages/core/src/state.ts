@@ -14,6 +14,7 @@ import { LeaseTable } from './lease-table.js'
 import { LengthClasses } from './length-classes.js'
 import { MixedQueue } from './mixed-queue.js'
 import type { Model, Shape } from './models.js'
+import type { OwnWait } from './own-waits.js'
 import type { NewList } from './shape-queue.js'
 import { TIMER_DISK_DEADLINE, TIMER_GATE, TIMER_LATE, Timers } from './timers.js'
 import type {
@@ -75,6 +76,10 @@ export class State {
 
   /** Deliveries in suspect groups, by slot: only items that were under suspicion have any (S27). */
   readonly excused = new Map<number, number>()
+  /** Items with a wait of their own, by slot (S16). */
+  readonly ownWaits = new Map<number, OwnWait>()
+  /** Shapes to be looked at before anyone asks what is due. */
+  readonly dueNoted: Shape[] = []
 
   /** Settled in this step: rows are freed by the next, the shell still reads them. */
   readonly endedItems: number[] = []

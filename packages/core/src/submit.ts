@@ -12,6 +12,7 @@ import { ID_SAME_BODY, ID_UNKNOWN } from './id-index.js'
 import { type Job, jobById, reopenInput } from './jobs.js'
 import { hasRoom, isTooLarge, refuseForRoom } from './limits.js'
 import type { Model } from './models.js'
+import { setOwnWait } from './own-waits.js'
 import { modelOf, shapeOf } from './shapes.js'
 import { NS_PER_MS, type State } from './state.js'
 import {
@@ -87,6 +88,7 @@ function admit(state: State, job: Job, model: Model, cut: Cut): void {
   items.job.set(slot, job.row)
   items.store(slot, cut)
   setDeadline(state, slot, cut.deadlineMs)
+  setOwnWait(state, slot, cut.maxWaitMs)
   state.acceptedItems++
   job.accepted++
   startWaiting(state, slot)

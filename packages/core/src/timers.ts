@@ -20,6 +20,8 @@ export const TIMER_TAKING = 8 // S24, ref: consumer
 export const TIMER_GROUP = 9 // S27, ref: group row
 export const TIMER_DEADLINE = 10 // S35, ref: item slot
 export const TIMER_DISK_DEADLINE = 11 // S35: the first of items on disk
+export const TIMER_DUE = 12 // S16, ref: shape row
+export const TIMER_OWN_WAIT = 13 // S16, ref: item slot
 
 /** These alone never bring an item nearer to its end. */
 const HOUSEKEEPING = new Set([TIMER_LANE_IDLE, TIMER_RENEWAL, TIMER_LATE, TIMER_JOB_IDS])

@@ -48,6 +48,8 @@ export interface CoreConfig {
   readonly activationThreshold: number | null // null: S2's default
   readonly releaseThreshold: number | null // tokens; null: S7's default
   readonly gateOpensOn: 'any' | 'threshold' // 'threshold' is the plain behaviour
+  readonly maxWaitMs: number // 300,000: of jobs that name none; 0 = none (S16)
+  readonly starveBatches: number // 10,000; 0 = never (S16)
   readonly gateMaxHoldMs: number // 30,000; 0 = never (S10)
   readonly laneIdleMs: number // 30,000 (S3)
   readonly cleanupIdleMs: number // 50; 0 = at once (S29)
@@ -95,6 +97,8 @@ export interface SubmitBlock {
   readonly payloadEnds: Uint32Array | null // [count]
   /** Time for each item to be done in, ms from acceptance; 0 = any. Absent when no item has one. */
   readonly deadlineMs?: Int32Array | null // [count]
+  /** How long each item may be held back for a fuller batch, ms; 0 = as its job (S16). */
+  readonly maxWaitMs?: Int32Array | null // [count]
 }
 
 /** Items of one job and disk shape, read back for the window, in order of acceptance. */
@@ -124,6 +128,8 @@ export interface StoredItems {
 export interface RestoredJob {
   readonly job: number
   readonly weight: number
+  /** As it was created with; absent: the operator's (S16). */
+  readonly maxWaitMs?: number | undefined
   readonly flushed: boolean
   /** Its end was told in an earlier life. */
   readonly ended: boolean
@@ -168,8 +174,16 @@ export const RESULT_NACK = 3 // untouched, goes back
 export const RESULT_OUT_OF_MEMORY = 4 // untouched: the batch was too much for the device (S28)
 
 export type CoreEvent =
-  /** `weight` (1): its share where jobs meet in a shape (S20a). */
-  | { readonly type: 'createJob'; readonly job: number; readonly weight?: number }
+  /**
+   * `weight` (1): its share where jobs meet in a shape (S20a). `maxWaitMs`: how long its items may be
+   * held back for a fuller batch, 0 = any; by default the operator's (S16).
+   */
+  | {
+      readonly type: 'createJob'
+      readonly job: number
+      readonly weight?: number
+      readonly maxWaitMs?: number
+    }
   | { readonly type: 'deleteJob'; readonly job: number }
   | { readonly type: 'submit'; readonly block: SubmitBlock } // lands in staging and lanes
   /** Disk mode, before anything else: what an earlier life left. */

@@ -18,6 +18,7 @@ import {
 import { backlogOf, type Job, jobOfItem } from './jobs.js'
 import { queueChanged } from './lanes.js'
 import type { Model } from './models.js'
+import { leaveDueQueue } from './own-waits.js'
 import { shapeOfItem } from './shapes.js'
 import { enqueue } from './staging.js'
 import { type State, type Tally, touch } from './state.js'
@@ -95,6 +96,7 @@ export function withdraw(state: State, slot: number): void {
   switch (items.state.get(slot)) {
     case ITEM_QUEUED: {
       const { count, tokens } = shape.queue
+      leaveDueQueue(state, shape, slot)
       shape.queue.remove(items, slot)
       queueChanged(state, shape, count, tokens)
       return

@@ -32,6 +32,8 @@ export function config(over: Partial<CoreConfig> = {}): CoreConfig {
     releaseThreshold: 0,
     gateOpensOn: 'any',
     gateMaxHoldMs: 30_000,
+    maxWaitMs: 0,
+    starveBatches: 0,
     laneIdleMs: 30_000,
     cleanupIdleMs: 50,
     cleanupMerge: true,
@@ -61,6 +63,8 @@ export const asPublished: Partial<CoreConfig> = {
   serve: 'first',
   gateOpensOn: 'threshold',
   gateMaxHoldMs: 0,
+  maxWaitMs: 0,
+  starveBatches: 0,
   cleanupIdleMs: 0,
   cleanupMerge: false,
 }
@@ -86,6 +90,7 @@ export interface ItemSpec {
   /** First token; the others follow. */
   readonly token?: number
   readonly deadlineMs?: number
+  readonly maxWaitMs?: number
 }
 
 const encoder = new TextEncoder()
@@ -109,6 +114,7 @@ export function block(items: readonly ItemSpec[], job = 0): SubmitBlock {
     ids: concat(ids),
     idEnds: ends(ids),
     deadlineMs: Int32Array.from(items, (item) => item.deadlineMs ?? 0),
+    maxWaitMs: Int32Array.from(items, (item) => item.maxWaitMs ?? 0),
     payloads: items.some((item) => item.payload !== undefined) ? concat(payloads) : null,
     payloadEnds: items.some((item) => item.payload !== undefined) ? ends(payloads) : null,
   }

@@ -15,10 +15,12 @@ export interface StoredItem {
   readonly job: number
   readonly model: number
   readonly length: number
+  readonly acceptedAt?: number
 }
 
 interface StoredJob {
   readonly weight: number
+  readonly maxWaitMs: number | undefined
   flushed: boolean
   ended: boolean
   /** All that was ever accepted: ids are known for the life of the job (S36). */
@@ -32,13 +34,22 @@ export class ModelStore {
   readonly jobs = new Map<number, StoredJob>()
   private readonly read = new Set<number>()
   lastSequence = 0
+  /** Age counts from the broker's last start (S16). */
+  startedAt = 0
 
   constructor() {
     this.createJob(0)
   }
 
-  createJob(job: number, weight = 1): void {
-    this.jobs.set(job, { weight, flushed: false, ended: false, ids: new Set(), settled: {} })
+  createJob(job: number, weight = 1, maxWaitMs?: number): void {
+    this.jobs.set(job, {
+      weight,
+      maxWaitMs,
+      flushed: false,
+      ended: false,
+      ids: new Set(),
+      settled: {},
+    })
   }
 
   deleteJob(job: number): void {
@@ -76,7 +87,9 @@ export class ModelStore {
     return {
       block: block(found, job),
       sequences: Float64Array.from(found, (item) => item.sequence),
-      acceptedAt: new Float64Array(found.length),
+      acceptedAt: Float64Array.from(found, (item) =>
+        Math.max(this.startedAt, item.acceptedAt ?? 0),
+      ),
     }
   }
 
@@ -89,9 +102,10 @@ export class ModelStore {
   /** What a broker that starts anew is told. */
   restored(): RestoredJob[] {
     this.read.clear()
-    return Array.from(this.jobs, ([job, { weight, flushed, ended, settled }]) => ({
+    return Array.from(this.jobs, ([job, { weight, maxWaitMs, flushed, ended, settled }]) => ({
       job,
       weight,
+      maxWaitMs,
       flushed,
       ended,
       settled: { ...settled },

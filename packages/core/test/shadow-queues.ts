@@ -93,6 +93,12 @@ export class ShadowQueues {
     this.endRaces(shape, item.job)
   }
 
+  /** A due batch takes the item out of the turns: races begin anew behind it (S16). */
+  serveDue(item: QueuedItem): void {
+    this.withdraw(item)
+    this.shapeOf(item).races.clear()
+  }
+
   /** A batch takes the item from its shape's queue; throws where that breaks S20 or S20a. */
   serve(item: QueuedItem): void {
     const shape = this.shapeOf(item)

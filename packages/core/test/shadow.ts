@@ -14,6 +14,7 @@ import {
   RESULT_OUT_OF_MEMORY,
   SUBMIT_QUEUE_FULL,
 } from '../src/types.js'
+import { ShadowDue } from './shadow-due.js'
 import { ShadowQueues } from './shadow-queues.js'
 
 type ItemState = 'queued' | 'reclaimed' | 'retrying' | 'grouped' | 'leased' | 'settled'
@@ -32,6 +33,9 @@ export interface ShadowItem {
   dueAt: number
   /** When it must have ended, or Infinity (S35). */
   readonly deadlineAt: number
+  /** From when its wait counts, and its own bound of it, or 0 (S16). */
+  acceptedAt: number
+  readonly maxWaitMs: number
   /** Kills whoever takes it (S27). */
   readonly poison: boolean
   suspicion: Suspicion | null
@@ -95,6 +99,7 @@ export class Shadow {
   readonly flushed = new Map<number, boolean>([[0, false]])
   readonly cleaning = new Set<number>()
   private readonly queues: ShadowQueues
+  private readonly due: ShadowDue
   gateOpen = false
   private tickedAt = -1
   /** Since when a model has had an idle consumer and work, per model (I8). */
@@ -107,6 +112,7 @@ export class Shadow {
     private readonly config: CoreConfig,
   ) {
     this.queues = new ShadowQueues(config)
+    this.due = new ShadowDue(config)
   }
 
   apply(
@@ -136,10 +142,10 @@ export class Shadow {
   }
 
   /** The broker began anew: what is on disk is all that there is, whether it was told or not. */
-  restart(core: Core, stored: ReadonlySet<number>): void {
+  restart(core: Core, stored: ReadonlySet<number>, now: number): void {
     this.core = core
     for (const [number, item] of this.pending)
-      if (item !== null && stored.has(number)) this.accept(number, item)
+      if (item !== null && stored.has(number)) this.accept(number, item, now)
     this.pending.clear()
     for (const number of this.deleted) this.items.delete(number)
     this.deleted.clear()
@@ -151,6 +157,7 @@ export class Shadow {
       item.state = 'queued'
       item.returns = 0
       item.suspicion = null
+      item.acceptedAt = now
     }
     this.lastSequence = Math.max(0, ...stored, ...this.items.keys())
     for (const map of [this.batches, this.consumers, this.stuckSince]) map.clear()
@@ -160,7 +167,8 @@ export class Shadow {
     this.gateOpen = false
   }
 
-  private accept(number: number, item: ShadowItem): void {
+  private accept(number: number, item: ShadowItem, now: number): void {
+    item.acceptedAt = now
     this.items.set(number, item)
     this.unsettled.add(item)
   }
@@ -169,6 +177,7 @@ export class Shadow {
     if (event.type === 'createJob') {
       this.flushed.set(event.job, false)
       this.queues.createJob(event.job, event.weight ?? 1)
+      this.due.createJob(event.job, event.maxWaitMs)
     }
     if (event.type === 'flush') {
       for (const job of event.job === null ? [...this.flushed.keys()] : [event.job]) {
@@ -181,14 +190,14 @@ export class Shadow {
       event.items.sequences.forEach((number, i) => {
         const item = this.pending.get(number)
         this.pending.delete(number)
-        if (item != null && event.items.codes[i] === 0) this.accept(number, item)
+        if (item != null && event.items.codes[i] === 0) this.accept(number, item, now)
       })
     }
     if (event.type === 'loaded') {
       for (const number of event.items?.sequences ?? []) {
         const item = this.pending.get(number)
         this.pending.delete(number)
-        if (item != null) this.accept(number, item)
+        if (item != null) this.accept(number, item, now)
       }
     }
     if (event.type === 'deleteJob' && event.job !== 0) this.flushed.delete(event.job)
@@ -312,7 +321,7 @@ export class Shadow {
         this.refusedLength = refusedLength(event, effect.codes)
         effect.codes.forEach((code, i) => {
           if (code !== 0) return
-          this.accept(++this.lastSequence, submitted[i])
+          this.accept(++this.lastSequence, submitted[i], now)
           if (!submitted[i].durable) this.queues.arrive(submitted[i], true)
           this.flushed.set(submitted[i].job, false)
         })
@@ -352,7 +361,7 @@ export class Shadow {
         effect.codes.forEach((code, i) => {
           if (code !== 0) return
           const item = fresh(this.items.get(effect.items[i])!)
-          this.accept(++this.lastSequence, item)
+          this.accept(++this.lastSequence, item, now)
           this.queues.arrive(item, false)
         })
         return
@@ -431,6 +440,7 @@ export class Shadow {
     const consumer = this.consumers.get(effect.consumer)!
     const items = [...effect.items].map((slot) => this.itemOf(slot))
     this.checkSpan(effect, consumer, items)
+    this.checkDue(effect, consumer, items, now)
     for (const item of items) {
       check(
         item.state === 'queued' || item.state === 'reclaimed' || item.state === 'grouped',
@@ -439,7 +449,10 @@ export class Shadow {
       check((item.state === 'grouped') === (effect.group !== null), 'S27: a group is issued alone')
       check(item.suspicion?.batch === items[0].suspicion?.batch, 'S27: groups were merged')
       check(item.model === consumer.contract.model, 'a batch of another model')
-      if (item.state === 'queued' && !item.durable) this.queues.serve(item)
+      if (item.state === 'queued' && !item.durable) {
+        if (effect.sources.due > 0) this.queues.serveDue(item)
+        else this.queues.serve(item)
+      }
       item.state = 'leased'
       item.batch = effect.batch
     }
@@ -521,8 +534,10 @@ export class Shadow {
     const isOver = !this.holds(consumer, items[0])
     const partial =
       effect.cleanup || effect.sources.reclaimed > 0 || effect.group !== null || isOver
-    if (effect.closedBy === 'lane_empty') check(partial || !whole, 'S21: a normal batch not full')
-    check(effect.normal === !partial, 'a batch that is neither normal nor part of a tail')
+    const isDue = effect.source === 'due'
+    const isPartial = partial || (isDue && !effect.normal)
+    if (effect.closedBy === 'lane_empty') check(isPartial || !whole, 'S21: a normal batch not full')
+    check(effect.normal === !isPartial, 'a batch that is neither normal nor part of a tail')
     const overActual = isActual && actual + padded > tokens
     const oneMore = padded * (items.length + 1) > mostPadded || overActual
     if (layout === 'ragged' && isActual) check(mostPadded === Infinity, 'S18: ragged is not padded')
@@ -652,7 +667,9 @@ export class Shadow {
       if (this.config.serve === 'first') continue
       const { waste } = spanOf(member, this.queues, waiting)
       const isSpanReady = waste <= 1 && (waste < this.mostWaste(member) - 1e-9 || atLimit)
-      const isFull = full > 0 || isSpanReady
+      const isDue = (item: ShadowItem) =>
+        item.state === 'queued' && this.due.at(item) <= this.tickedAt && this.holds(member, item)
+      const isFull = full > 0 || isSpanReady || waiting.some(isDue)
       if (passedOver > 0 && held.length > 0 && this.isOwed(member, isFull, waiting, members)) {
         passedOver--
         continue
@@ -662,6 +679,7 @@ export class Shadow {
       for (const item of waiting) {
         const ready = item.state === 'reclaimed' || this.cleaning.has(model)
         const holds = this.holds(member, item)
+        check(!isDue(item), `I5: ${item.id} is due and waits beside a place`)
         check(!(ready && holds), `I5: ${item.id} (${item.state}) waits beside a place`)
         const alone = members.every((one) => !this.holds(one, item))
         const most = members.every((one) => one.tokens <= member.tokens)
@@ -750,6 +768,33 @@ export class Shadow {
     check(allowed || this.isAtLimit(), `S13b: a span that pads ${waste}`)
     const least = spanOf(consumer, this.queues, waiting).waste
     check(waste <= least + 1e-9, `S13b: a span that pads ${waste}, though one pads ${least}`)
+  }
+
+  /** S12, S16: due work leaves before lanes and disk, what was due first before what was due later. */
+  private checkDue(
+    effect: DispatchEffect,
+    consumer: ShadowConsumer,
+    items: readonly ShadowItem[],
+    now: number,
+  ): void {
+    const { model } = consumer.contract
+    const first = Math.min(...items.map((item) => this.due.at(item)))
+    const isSure = this.config.starveBatches === 0 && this.config.mode === 'memory'
+    if (effect.source === 'due' && isSure) check(first <= now, 'S16: nothing in a due batch is due')
+    // Over-budget items and due ones take turns (S5).
+    const isAlone = !this.holds(consumer, items[0])
+    const isAhead = effect.group !== null || effect.source === 'reclaimed' || isAlone
+    if (isAhead || this.inputLengthsDiffer(model)) return
+    const bound = effect.source === 'due' ? first : Number.POSITIVE_INFINITY
+    // In disk mode an older shape may be on its way from disk, or have been older than it turned out.
+    if (effect.source === 'due' && !isSure) return
+    const onHold = this.jobsOnHold()
+    for (const item of this.unsettled) {
+      if (item.model !== model || item.state !== 'queued' || onHold.has(item.job)) continue
+      if (!this.due.hasOwn(item) || !this.holds(consumer, item) || items.includes(item)) continue
+      const at = this.due.at(item)
+      check(at > this.tickedAt || at >= bound, `S16: ${item.id} is due and was passed over`)
+    }
   }
 
   private hasSpans(): boolean {
@@ -876,6 +921,7 @@ export function fresh(item: ShadowItem): ShadowItem {
     returns: 0,
     dueAt: 0,
     deadlineAt: Number.POSITIVE_INFINITY,
+    maxWaitMs: 0,
     suspicion: null,
   }
 }

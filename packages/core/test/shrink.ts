@@ -132,6 +132,7 @@ class Shrinker {
 const OPTIONAL = new Set([
   'loads',
   'deadlineMs',
+  'maxWaitMs',
   'poison',
   'volatile',
   'full',

@@ -108,7 +108,7 @@ export class Simulation {
   /** What a shell does with the store. */
   private keep(store: ModelStore, event: CoreEvent, effects: readonly Effect[]): void {
     const { items } = this.core
-    if (event.type === 'createJob') store.createJob(event.job, event.weight)
+    if (event.type === 'createJob') store.createJob(event.job, event.weight, event.maxWaitMs)
     if (event.type === 'flush') {
       for (const [id, job] of store.jobs)
         if (event.job === null || event.job === id) job.flushed = true
@@ -131,7 +131,7 @@ export class Simulation {
   private act(operation: Operation): void {
     switch (operation.op) {
       case 'createJob':
-        this.step({ type: 'createJob', job: this.nextJob++, weight: operation.weight })
+        this.createJob(operation)
         return
       case 'submit':
         this.submit(operation)
@@ -228,6 +228,11 @@ export class Simulation {
     this.step({ type: 'taken', consumer: id, batch })
   }
 
+  private createJob({ weight, maxWaitMs }: Extract<Operation, { op: 'createJob' }>): void {
+    const job = this.nextJob++
+    this.step({ type: 'createJob', job, weight, ...(maxWaitMs === undefined ? {} : { maxWaitMs }) })
+  }
+
   private job(number: number): number {
     const jobs = [...this.shadow.flushed.keys()]
     return jobs[number % jobs.length]
@@ -245,6 +250,8 @@ export class Simulation {
         state: 'queued',
         batch: 0,
         returns: 0,
+        acceptedAt: this.now,
+        maxWaitMs: spec.maxWaitMs ?? 0,
         dueAt: 0,
         deadlineAt:
           spec.deadlineMs === undefined
@@ -291,7 +298,8 @@ export class Simulation {
     this.loads.length = 0
     this.appends.length = 0
     this.core = new Core(this.config)
-    this.shadow.restart(this.core, new Set(store.items.keys()))
+    store.startedAt = this.now
+    this.shadow.restart(this.core, new Set(store.items.keys()), this.now)
     for (const [id, { flushed }] of store.jobs) this.shadow.flushed.set(id, flushed)
     const { lastSequence } = this.shadow
     this.step({ type: 'restore', lastSequence, jobs: store.restored() })

@@ -11,6 +11,8 @@ export interface WorkItem {
   readonly length: number
   readonly model: number
   readonly deadlineMs?: number
+  /** How long it may be held back (S16). */
+  readonly maxWaitMs?: number
   /** Kills whoever takes it (S27). */
   readonly poison?: true
 }
@@ -39,7 +41,7 @@ export type Operation = {
   /** Loads from disk that are answered before the next operation; without it all. */
   readonly loads?: number
 } & (
-  | { readonly op: 'createJob'; readonly weight: number }
+  | { readonly op: 'createJob'; readonly weight: number; readonly maxWaitMs?: number }
   | {
       readonly op: 'submit'
       readonly job: number
@@ -80,7 +82,8 @@ const LENGTHS = [10, 20, 20, 30, 30, 40, 40, 60, 80, 200]
 
 export function workload(seed: number): Workload {
   const random = new Random(seed)
-  const maker = new Maker(random)
+  // Due times have a generator of their own: what else a seed does stays as it was.
+  const maker = new Maker(random, new Random(seed + 104_729))
   const operations: Operation[] = []
   for (let jobs = random.int(0, 3); jobs > 0; jobs--) operations.push(maker.createJob())
   for (let left = random.pick(LENGTHS); left > 0; left--) operations.push(maker.next())
@@ -98,7 +101,10 @@ class Maker {
   private readonly most: number
   readonly memoryTokens: number | null
 
-  constructor(private readonly random: Random) {
+  constructor(
+    private readonly random: Random,
+    private readonly due: Random,
+  ) {
     this.models = random.int(1, 3)
     this.longest = random.pick([8, 24, 64, 200])
     this.poisonShare = random.pick([0, 0, 0.005, 0.05])
@@ -135,6 +141,8 @@ class Maker {
       poisonDeaths: random.pick([1, 2, 2, 3]),
       maxQuarantinedItems: random.pick([1, 1000]),
       resultsTtlMs: random.pick([200, 100_000]),
+      maxWaitMs: this.due.pick([0, 0, 30, 1000, 300_000]),
+      starveBatches: this.due.pick([0, 0, 1, 5, 10_000]),
       hashSeed: seed,
       // A job below the threshold is held for ever by the plain gate, so it gets none.
       ...(plain ? { ...asPublished, releaseThreshold: 0 } : {}),
@@ -150,7 +158,9 @@ class Maker {
   }
 
   createJob(): Operation {
-    return { op: 'createJob', weight: this.random.pick([1, 1, 2, 7]) }
+    const weight = this.random.pick([1, 1, 2, 7])
+    const maxWaitMs = this.due.pick([null, null, 0, 50, 2000])
+    return { op: 'createJob', weight, ...(maxWaitMs === null ? {} : { maxWaitMs }) }
   }
 
   private operation(): Operation {
@@ -186,6 +196,8 @@ class Maker {
     const model = random.int(1, this.models)
     // What the store keeps of an item has no deadline in it.
     const withDeadlines = !this.onDisk && random.chance(0.2)
+    // Nor a wait of its own.
+    const withWaits = !this.onDisk && this.due.chance(0.3)
     const items = Array.from({ length: random.int(1, this.most) }, () => {
       const isAgain = this.made.length > 0 && random.chance(0.05)
       if (isAgain && random.chance(0.5)) return random.pick(this.made)
@@ -194,6 +206,7 @@ class Maker {
         length: Math.max(1, Math.ceil(this.longest * random.next() ** 2)),
         model: random.chance(0.9) ? model : random.int(1, this.models),
         ...(withDeadlines && random.chance(0.5) ? { deadlineMs: random.int(1, 400) } : {}),
+        ...(withWaits && this.due.chance(0.5) ? { maxWaitMs: this.due.pick([1, 20, 500]) } : {}),
         ...(random.chance(this.poisonShare) ? { poison: true as const } : {}),
       }
       this.made.push(item)

@@ -13,6 +13,8 @@ export interface ItemInput {
   readonly job?: string
   /** Time to be done in, from acceptance; then it expires (S35). */
   readonly deadlineMs?: number
+  /** How long it may be held back for a fuller batch; default: as its job (S16). */
+  readonly maxWaitMs?: number
   /** Default: the request's, which is true in disk mode. False: in memory, lost with the broker. */
   readonly durable?: boolean
 }
@@ -40,6 +42,8 @@ export interface JobInfo {
   readonly model: number | null
   /** Its share where jobs meet in a shape: a job of weight 3 gets 3 tokens to another's 1 (S20a). */
   readonly weight: number
+  /** How long its items may be held back, 0 = any time; absent: the broker's maxWaitMs (S16). */
+  readonly maxWaitMs?: number
   readonly createdAt: string
   /** `cancelled`: ended by DELETE, until it is deleted or resultsTtlMs ends. */
   readonly state: 'open' | 'flushed' | 'ended' | 'cancelled'

@@ -76,10 +76,13 @@ export class Arrivals {
   // --- streams
 
   planStream(index: number, event: EventData, { source, firstNumber }: StreamData): void {
-    const { job, onFull, thenFlush, deadlineMs, durable } = { ...event, ...event.submitMany }
+    const { job, onFull, thenFlush, deadlineMs, maxWaitMs, durable } = {
+      ...event,
+      ...event.submitMany,
+    }
     const number = this.#jobNumber(job)
     const waits = onFull !== 'refuse'
-    const items = new ItemStream(source, firstNumber, number, waits, deadlineMs)
+    const items = new ItemStream(source, firstNumber, number, waits, deadlineMs, maxWaitMs)
     const entry: Entry = {
       atNs: source.nextAtNs,
       phase: LISTED,
@@ -167,15 +170,16 @@ export class Arrivals {
 
   // --- jobs
 
-  createJob(name: string, weight = 1): void {
+  createJob({ name, weight = 1, maxWaitMs }: NonNullable<EventData['createJob']>): void {
     const job = this.#jobNumber(name)
-    if (!this.shell.life.jobs.has(job)) this.#makeJob(job, weight)
+    if (!this.shell.life.jobs.has(job)) this.#makeJob(job, weight, maxWaitMs)
   }
 
-  #makeJob(job: number, weight: number): void {
+  #makeJob(job: number, weight: number, maxWaitMs?: number): void {
+    const wait = maxWaitMs === undefined ? {} : { maxWaitMs }
     this.shell.life.jobs.add(job)
-    this.shell.shelf?.createJob(job, weight)
-    this.shell.step({ type: 'createJob', job, weight })
+    this.shell.shelf?.createJob(job, weight, maxWaitMs)
+    this.shell.step({ type: 'createJob', job, weight, ...wait })
   }
 
   pause(name: string, isPaused: boolean): void {

@@ -25,6 +25,7 @@ export class ItemStream {
     /** While the queue is full, as a client does; else what finds no room is refused. */
     readonly waits: boolean,
     deadlineMs: number | undefined,
+    maxWaitMs: number | undefined,
   ) {
     this.#number = firstNumber
     this.#block = {
@@ -38,6 +39,7 @@ export class ItemStream {
       payloads: null,
       payloadEnds: null,
       deadlineMs: deadlineMs === undefined ? null : new Int32Array(BLOCK_ITEMS).fill(deadlineMs),
+      maxWaitMs: maxWaitMs === undefined ? null : new Int32Array(BLOCK_ITEMS).fill(maxWaitMs),
     }
   }
 

@@ -34,7 +34,10 @@ class ShelvedJob {
   /** By shape: what was not read in this life of the broker. */
   unread = new Map<string, ShelvedItem[]>()
 
-  constructor(readonly weight: number) {}
+  constructor(
+    readonly weight: number,
+    readonly maxWaitMs?: number,
+  ) {}
 }
 
 const padded = (length: number): number => Math.ceil(length / DISK_ROUND_TO) * DISK_ROUND_TO
@@ -44,8 +47,8 @@ export class Shelf {
   #lastSequence = 0
   readonly #jobs = new Map<number, ShelvedJob>([[0, new ShelvedJob(1)]])
 
-  createJob(job: number, weight: number): void {
-    this.#jobs.set(job, new ShelvedJob(weight))
+  createJob(job: number, weight: number, maxWaitMs?: number): void {
+    this.#jobs.set(job, new ShelvedJob(weight, maxWaitMs))
   }
 
   /** Items that a restart does not lose. */
@@ -134,7 +137,7 @@ export class Shelf {
     const jobs = [...this.#jobs].map(([job, shelved]) => {
       shelved.unread = new Map()
       for (const item of shelved.items.values()) this.#putUnread(shelved, item)
-      const { weight, flushed, ended, settled } = shelved
+      const { weight, maxWaitMs, flushed, ended, settled } = shelved
       const shapes = [...shelved.unread.values()].map((items) => ({
         model: items[0].model,
         paddedLength: padded(items[0].length),
@@ -142,7 +145,8 @@ export class Shelf {
         tokens: items.reduce((sum, { length }) => sum + length, 0),
       }))
       const counts = { ...settled }
-      return { job, weight, flushed, ended, settled: counts, unreadResultBytes: 0, shapes }
+      const said = { job, weight, maxWaitMs, flushed, ended }
+      return { ...said, settled: counts, unreadResultBytes: 0, shapes }
     })
     return { lastSequence: this.#lastSequence, jobs }
   }

@@ -130,7 +130,7 @@ export class Simulation {
     if (cont !== undefined) this.#with(cont, (one) => consumers.cont(one))
     if (drain !== undefined) this.#with(drain, (one) => consumers.drain(one))
     if (register !== undefined) consumers.register(register)
-    if (createJob !== undefined) this.#arrivals.createJob(createJob.name, createJob.weight)
+    if (createJob !== undefined) this.#arrivals.createJob(createJob)
     if (restart !== undefined) this.#restart()
     if (cancel !== undefined) this.#arrivals.cancel(cancel)
     if (pause !== undefined) this.#arrivals.pause(pause, true)

@@ -21,5 +21,8 @@ export function blockOf(items: readonly ItemData[], job: number): SubmitBlock {
     deadlineMs: items.some(({ deadlineMs }) => deadlineMs !== undefined)
       ? Int32Array.from(items, ({ deadlineMs }) => deadlineMs ?? 0)
       : null,
+    maxWaitMs: items.some(({ maxWaitMs }) => maxWaitMs !== undefined)
+      ? Int32Array.from(items, ({ maxWaitMs }) => maxWaitMs ?? 0)
+      : null,
   }
 }

@@ -118,10 +118,11 @@ export class Durability implements ResultKeeper {
 }
 
 function restoredJob(found: RecoveredJob, toClock: (unixMs: number) => number): RestoredJob {
-  const { number, weight, state, settled, lost, shapes, results, deadlines } = found
+  const { number, weight, maxWaitMs, state, settled, lost, shapes, results, deadlines } = found
   return {
     job: number,
     weight,
+    maxWaitMs: maxWaitMs ?? undefined,
     flushed: state !== 'open',
     ended: state === 'ended',
     settled: { ...settled, failed: settled.failed + lost },

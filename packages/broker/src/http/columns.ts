@@ -24,6 +24,10 @@ export class ItemColumns {
   #anyDeadline = false
   /** Of the next item, ms; 0 = none. */
   deadlineMs = 0
+  #waits = new Int32Array(64)
+  #anyWait = false
+  /** How long the next item may be held back, ms; 0 = as its job (S16). */
+  maxWaitMs = 0
 
   get count(): number {
     return this.#count
@@ -42,6 +46,8 @@ export class ItemColumns {
     this.#anyPayload = false
     this.#anyDeadline = false
     this.deadlineMs = 0
+    this.#anyWait = false
+    this.maxWaitMs = 0
     // One monstrous line must not leave its buffer behind.
     if (this.#tokens.byteLength > KEPT_BYTES_MAX) this.#tokens = new Int32Array(4096)
     if (this.#payloads.byteLength > KEPT_BYTES_MAX) this.#payloads = new Uint8Array(0)
@@ -86,6 +92,7 @@ export class ItemColumns {
       ids: this.#ids.subarray(0, this.#idsUsed),
       idEnds: this.#idEnds.subarray(0, count),
       deadlineMs: this.#anyDeadline ? this.#deadlines.subarray(0, count) : null,
+      maxWaitMs: this.#anyWait ? this.#waits.subarray(0, count) : null,
       payloads: this.#anyPayload ? this.#payloads.subarray(0, this.#payloadsUsed) : null,
       payloadEnds: this.#anyPayload ? this.#payloadEnds.subarray(0, count) : null,
     }
@@ -97,6 +104,7 @@ export class ItemColumns {
       this.#model = grown(this.#model, at + 1)
       this.#lengths = grown(this.#lengths, at + 1)
       this.#deadlines = grown(this.#deadlines, at + 1)
+      this.#waits = grown(this.#waits, at + 1)
       this.#idEnds = grown(this.#idEnds, at + 1)
       this.#payloadEnds = grown(this.#payloadEnds, at + 1)
     }
@@ -108,6 +116,9 @@ export class ItemColumns {
     this.#deadlines[at] = this.deadlineMs
     this.#anyDeadline ||= this.deadlineMs > 0
     this.deadlineMs = 0
+    this.#waits[at] = this.maxWaitMs
+    this.#anyWait ||= this.maxWaitMs > 0
+    this.maxWaitMs = 0
     this.#idEnds[at] = this.#idsUsed
     this.#payloadEnds[at] = this.#payloadsUsed
     this.#count = at + 1

@@ -13,6 +13,7 @@ const FIELDS = [
   'text',
   'durable',
   'deadlineMs',
+  'maxWaitMs',
 ] as const
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
 const LONE_SURROGATE = /\p{Surrogate}/u
@@ -86,6 +87,10 @@ export function appendItem(
   if (deadlineMs !== undefined && (!isInt32(deadlineMs) || deadlineMs === 0))
     throw malformed('deadlineMs', 'a deadline is an integer of milliseconds, at least 1')
   columns.deadlineMs = deadlineMs ?? 0
+  const { maxWaitMs } = item
+  if (maxWaitMs !== undefined && (!isInt32(maxWaitMs) || maxWaitMs === 0))
+    throw malformed('maxWaitMs', 'a wait is an integer of milliseconds, at least 1')
+  columns.maxWaitMs = maxWaitMs ?? 0
   if (item.payload !== undefined) {
     appendPayload(columns, item, model)
     return

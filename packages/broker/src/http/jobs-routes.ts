@@ -7,7 +7,12 @@ import { readObject } from './query.js'
 export interface JobActions {
   readonly jobs: JobTable
   /** @throws FabricError FABRIC_DRAINING, FABRIC_ID_CONFLICT, FABRIC_JOB_LIMIT */
-  createJob(id: string | undefined, model: number | null, weight: number): Promise<Job>
+  createJob(
+    id: string | undefined,
+    model: number | null,
+    weight: number,
+    maxWaitMs: number | null,
+  ): Promise<Job>
   flushJob(job: Job): Promise<void>
   deleteJob(job: Job): Promise<void>
   /** Ends all items that have not ended; the job and its results stay. */
@@ -22,7 +27,7 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
   type ById = { Params: { id: string } }
 
   app.post('/v1/jobs', async (request, reply) => {
-    const { id, model = null, weight } = readObject(request.body, ['id', 'model', 'weight'])
+    const { id, model = null, weight, maxWaitMs } = readObject(request.body, JOB_FIELDS)
     if (id !== undefined && typeof id !== 'string')
       throw new FabricError('FABRIC_BAD_REQUEST', 'a job id is a string', { field: 'id' })
     if (model !== null && !(Number.isInteger(model) && inRange(model as number)))
@@ -37,14 +42,21 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
           field: 'weight',
         },
       )
+    if (maxWaitMs !== undefined && !isWait(maxWaitMs))
+      throw new FabricError(
+        'FABRIC_BAD_REQUEST',
+        `a wait is an integer of milliseconds from 0 to ${INT32_MAX}`,
+        { field: 'maxWaitMs' },
+      )
     // The same job again is the same answer: a producer that lost the first one may ask anew.
     const known = id === undefined ? undefined : jobs.find(id)
     const isSame = (job: Job) =>
-      job.model === model && (weight === undefined || job.weight === weight)
+      job.model === model &&
+      (weight === undefined || job.weight === weight) &&
+      (maxWaitMs === undefined || job.maxWaitMs === maxWaitMs)
     if (known !== undefined && isSame(known)) return reply.code(200).send(actions.jobInfo(known))
-    return reply
-      .code(201)
-      .send(actions.jobInfo(await actions.createJob(id, model as number | null, weight ?? 1)))
+    const job = await actions.createJob(id, model as number | null, weight ?? 1, maxWaitMs ?? null)
+    return reply.code(201).send(actions.jobInfo(job))
   })
 
   app.get('/v1/jobs', async () => ({ jobs: actions.jobInfos() }))
@@ -78,6 +90,11 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
     })
   }
 }
+
+const JOB_FIELDS = ['id', 'model', 'weight', 'maxWaitMs']
+
+const isWait = (value: unknown): value is number =>
+  Number.isInteger(value) && inRange(value as number)
 
 /** A turn of the heaviest job is so many of the lightest (S20a): more would be a queue of its own. */
 const WEIGHT_MAX = 1000

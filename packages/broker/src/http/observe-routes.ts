@@ -20,7 +20,10 @@ export interface Observed {
 
 const ROUTES = [
   ['POST /v1/items', 'submit items (NDJSON or JSON); ?job= names their job'],
-  ['POST /v1/jobs', 'create a job: id, model, weight (1 to 1000, its share beside other jobs)'],
+  [
+    'POST /v1/jobs',
+    'create a job: id, model, weight (1 to 1000, its share beside other jobs), maxWaitMs (0 = any)',
+  ],
   ['GET /v1/jobs', 'list jobs'],
   ['GET /v1/jobs/{id}', 'one job'],
   ['POST /v1/jobs/{id}/flush', 'end of input'],

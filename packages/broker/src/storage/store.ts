@@ -33,6 +33,8 @@ export interface StoredJob {
   readonly model: number | null
   /** S20a. */
   readonly weight: number
+  /** S16. Absent, or null: the operator's. */
+  readonly maxWaitMs?: number | null
   readonly createdAtMs: number // Unix time
   readonly state: 'open' | 'flushed' | 'ended'
   readonly paused: boolean

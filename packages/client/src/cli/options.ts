@@ -27,6 +27,7 @@ export interface InputFlags {
   readonly idField: string
   readonly job?: string
   readonly weight?: number
+  readonly maxWaitMs?: number
   readonly workers?: number
 }
 
@@ -83,6 +84,10 @@ export const inputOptions = (): Option[] => [
     '--weight <number>',
     'share of the GPUs beside other jobs of the model: 3 gets 3 tokens to their 1 (default: 1)',
   ).argParser(integer(1, 1000)),
+  new Option(
+    '--max-wait-ms <number>',
+    'longest that an item is held back for a fuller batch; 0 = any time (default: the broker’s)',
+  ).argParser(integer(0, 2 ** 31 - 1)),
   new Option('--workers <number>', 'tokenizer threads (default: cores - 1)').argParser(
     integer(1, 1024),
   ),

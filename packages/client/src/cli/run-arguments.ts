@@ -9,7 +9,7 @@ import type { RunOptions } from './options.js'
 
 /** @throws FabricError FABRIC_INPUT, FABRIC_TOKENIZER */
 export function runArguments(input: string, options: RunOptions): Arguments {
-  const { model, order, textField, idField, tokenizer, job, weight } = options
+  const { model, order, textField, idField, tokenizer, job, weight, maxWaitMs } = options
   return {
     'the command': 'run',
     '--model': model,
@@ -19,6 +19,7 @@ export function runArguments(input: string, options: RunOptions): Arguments {
     '--id-field': idField,
     '--job': job ?? null,
     '--weight': weight ?? null,
+    '--max-wait-ms': maxWaitMs ?? null,
     ...inputIdentity(input),
   }
 }

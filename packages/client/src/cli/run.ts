@@ -75,11 +75,14 @@ async function firstLook(client: FabricClient, isKnown: boolean): Promise<StateV
   }
 }
 
-const jobSource = (client: FabricClient, { job: name, model, weight }: RunOptions): JobSource => ({
+const jobSource = (
+  client: FabricClient,
+  { job: name, model, weight, maxWaitMs }: RunOptions,
+): JobSource => ({
   broker: client.broker,
   name: name ?? null,
   job: (id) => client.job(id),
-  open: (id) => client.createJob({ id, model, weight }),
+  open: (id) => client.createJob({ id, model, weight, maxWaitMs }),
   renews: true,
 })
 

@@ -19,7 +19,7 @@ export async function submitCommand(
   options: BrokerOptions & RetryFlags & InputFlags,
   signals: Signals,
 ): Promise<number> {
-  const { tokenizer, workers, textField, idField, model, weight } = options
+  const { tokenizer, workers, textField, idField, model, weight, maxWaitMs } = options
   const pool = tokenizer === undefined ? null : await TokenizerPool.open({ tokenizer, workers })
   let failed = 0
   const report = (error: LineError) => {
@@ -32,7 +32,7 @@ export async function submitCommand(
     const first = await blocks.next()
     const client = new FabricClient(clientOptions(options))
     await client.state() // an address with a mistake is not waited for
-    const job = await client.createJob({ id: options.job, model, weight })
+    const job = await client.createJob({ id: options.job, model, weight, maxWaitMs })
     const abort = new AbortController()
     signals.onInterrupt((interrupted) => abort.abort(interrupted))
     let known = 0

@@ -42,9 +42,6 @@ const NO_LIMIT: Readonly<Record<string, number>> = {
 
 /** Keys that the simulator looks at itself. */
 const OTHERS: Readonly<Record<string, (value: unknown) => void>> = {
-  maxWaitMs: (value) => {
-    if (value !== 0) refuse('config.maxWaitMs', 'the core has no due times yet (S16); use 0')
-  },
   asPublished: (value) => {
     if (typeof value !== 'boolean') refuse('config.asPublished', 'expected true or false')
   },

@@ -91,23 +91,20 @@ function checkNames({ consumers, events }: ScenarioData): void {
   })
 }
 
-const NOT_YET = {
-  maxWaitMs: 'the core has no due times yet (S16)',
-} as const
+/** What only an item that is kept in memory can have: the disk keeps none of it. */
+const IN_MEMORY = ['deadlineMs', 'maxWaitMs'] as const
 
-/** What the format holds and the core cannot do yet. */
+/** What the format holds and the core cannot do. */
 function checkReach({ events }: ScenarioData, mode: Rules['mode']): void {
   const refuseSettings = (field: string, settings: Readonly<Record<string, unknown>>) => {
-    for (const [key, why] of Object.entries(NOT_YET)) {
-      const value = settings[key]
-      if (value !== undefined && value !== 0) refuse(`${field}.${key}`, why)
-    }
-    const { deadlineMs, durable } = settings
+    const { durable } = settings
     if (durable === true && mode === 'memory') {
       refuse(`${field}.durable`, 'in memory mode nothing is durable: set config.mode to disk')
     }
-    if (deadlineMs !== undefined && durable !== false && mode === 'disk') {
-      refuse(`${field}.deadlineMs`, 'in disk mode only an item with "durable": false can have one')
+    for (const key of IN_MEMORY) {
+      if (settings[key] !== undefined && durable !== false && mode === 'disk') {
+        refuse(`${field}.${key}`, 'in disk mode only an item with "durable": false can have one')
+      }
     }
   }
   for (const [i, event] of events.entries()) {

@@ -13,7 +13,7 @@ const name = z.string().min(1)
 /** What a submission may say of its items beside their length. */
 const settings = {
   job: name.optional(),
-  maxWaitMs: z.int().min(0).optional(),
+  maxWaitMs: positive.optional(),
   deadlineMs: positive.optional(),
   durable: z.boolean().optional(),
 }
@@ -97,7 +97,11 @@ const ACTIONS = {
   /** Jobs: their waiting items are not ready until they are resumed. */
   pause: name,
   resume: name,
-  createJob: z.strictObject({ name, weight: positive.optional() }),
+  createJob: z.strictObject({
+    name,
+    weight: positive.optional(),
+    maxWaitMs: z.int().min(0).max(INT32_MAX).optional(),
+  }),
 }
 
 export type ActionName = keyof typeof ACTIONS
