@@ -95,14 +95,12 @@ const same = (known: Known, { waiting, results }: Found) =>
   results.every(([id]) => known.settled.has(id))
 
 /** What is wrong whatever the disk did. */
-function falsehoods({ results = [], waiting = [] }: Found): string[] {
+function falsehoods({ results = [] }: Found): string[] {
   const wrong = results
     .filter(([id, value]) => value !== `of ${id}`)
     .map(([id]) => `value of ${id}`)
   const ids = results.map(([id]) => id)
   if (new Set(ids).size !== ids.length) wrong.push('two results of one item')
-  const withResult = new Set(ids)
-  if (waiting.some((id) => withResult.has(id))) wrong.push('an item with a result waits')
   return wrong
 }
 
@@ -188,7 +186,7 @@ test(`a disk that lost writes at ${ROUNDS} moments: what was acknowledged is the
     const [before, known] = [history.file, history.known]
     await history.step()
     const loss = LOSSES[round % LOSSES.length]
-    const file = afterLoss(loss, before, history.file, random)
+    const file = afterLoss(loss, before, history.file, new Random(SEED * 65_536 + round))
     const torn = join(all, `${round}`)
     mkdirSync(torn)
     writeFileSync(dataFile(torn), file)
