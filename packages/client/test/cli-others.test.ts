@@ -86,7 +86,7 @@ describe('fabric status', () => {
     const input = write(Array.from({ length: 900 }, () => ({ tokens: [1] })))
     await run('submit', input, '--model', '1', '--job', 'unread', '--retry-for', '0')
     const shown = async () =>
-      expect((await run('status')).stdout).toMatch(/^on hold +job unread: .*results are unread/m)
+      expect((await run('status')).stdout).toMatch(/^stalled +job unread, .*results are unread/m)
     await vi.waitFor(shown, { timeout: 20_000 })
   })
 
