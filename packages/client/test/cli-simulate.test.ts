@@ -120,6 +120,7 @@ it('fabric simulate --html: writes the page, named after the scenario, and print
   expect(readFileSync(page, 'utf8')).toContain('<h1>rush hour</h1>')
   const refused = await fabric(['simulate', file, '--html', join(folder, 'no', 'page.html')])
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('FABRIC_OUTPUT')])
+  expect(types(refused.stdout)).toEqual(['summary'])
 })
 
 it.each([

@@ -54,6 +54,7 @@ export class Shell {
   /** The batch whose results the running step brings: what `late` speaks of. */
   reporting: SimulatedBatch | null = null
   #lives = 1
+  #steppedNs = 0
   #batches = 0
 
   constructor(
@@ -73,16 +74,20 @@ export class Shell {
 
   /** The broker begins a new life. Its line comes first: what follows is of the new one. */
   restart(): void {
-    const { waiting, leased, cleanup } = this.core.counts()
+    const { waiting, leased, cleanup, models } = this.core.counts()
+    const inCleanup = models.filter((model) => model.inCleanup).length
     const lost = waiting.items + leased - (this.shelf?.unsettled ?? 0)
     this.say({ type: 'restart', lost })
-    this.tally.addCleanup(cleanup)
+    // The core counts up to its last step.
+    const ns = cleanup.ns + inCleanup * (this.nowNs - this.#steppedNs)
+    this.tally.addCleanup({ ...cleanup, ns })
     this.life = new Life(this.rules, ++this.#lives, this.#batches)
     this.roomMade = true
     this.#restore()
   }
 
   step(event: CoreEvent): readonly Effect[] {
+    this.#steppedNs = this.nowNs
     const effects = this.life.step(event, this.nowNs)
     for (const effect of effects) this.#carryOut(effect)
     return effects

@@ -1,7 +1,7 @@
 // The last line: every field from scenarios small enough to count by hand.
 import { expect, it } from 'vitest'
 import { Ratios } from '../src/report/ratios.js'
-import { gpu, items, run } from './run.js'
+import { gpu, items, of, run } from './run.js'
 
 const open = { releaseThreshold: 1 }
 
@@ -98,4 +98,19 @@ it('summary: percentiles are by nearest rank', () => {
   few.add(0.5)
   few.add(1)
   expect(few.percentiles()).toEqual({ p1: 0.5, p10: 0.5, p50: 0.5, p90: 1, p99: 1, mean: 0.75 })
+})
+
+it('summary: a cleanup that a restart breaks off counts until then', () => {
+  const ran = run({
+    config: { channelDepth: 1, spanWaste: [0] },
+    consumers: [gpu({ batchSize: 3, tokens: 64, service: { fixedUs: 10_000 } })],
+    events: [
+      // 32 24 is taken, 16 16 8 stands in the channel, and the last 8 waits in cleanup.
+      { atUs: 0, submit: [8, 8, 16, 16, 24, 32].map((length, i) => ({ id: `i${i}`, length })) },
+      { atUs: 100, flush: {} },
+      { atUs: 1000, restart: {} },
+    ],
+  })
+  expect(of(ran, 'cleanup')).toMatchObject([{ atUs: 100, state: 'begin' }])
+  expect(ran.summary.cleanup).toEqual({ entries: 1, us: 900, batches: 2, items: 5 })
 })

@@ -49,11 +49,12 @@ async function printRun(scenario: Scenario, title: string, flags: SimulateFlags)
     if (output.isClosed) return output.end()
   }
   const summary = simulation.summary()
+  output.write(JSON.stringify(summary))
+  await output.end()
+  // After the summary: a page that cannot be written must not cost the run.
   if (recorder !== null) {
     writePage(flags.html!, renderPage(title, summary, simulation.tally, recorder))
   }
-  output.write(JSON.stringify(summary))
-  await output.end()
 }
 
 function writePage(file: string, page: string): void {
