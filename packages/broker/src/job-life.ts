@@ -114,7 +114,9 @@ export class JobLife implements JobActions {
       const job = Array.from(this.jobs).find((each) => each.number === number)
       const unread = `${unreadResultBytes} bytes of its results are unread (maxUnreadResultBytes ${this.options.maxUnreadResultBytes}): it goes on when they are read`
       const reason = paused ? 'it is paused, and goes on when it is resumed' : unread
-      return job === undefined ? [] : [{ id: job.id, waiting, unreadResultBytes, reason }]
+      return job === undefined || job.endedNs !== null
+        ? []
+        : [{ id: job.id, waiting, unreadResultBytes, reason }]
     })
   }
 

@@ -153,6 +153,21 @@ describe('disk mode', () => {
     await consumer.work(() => broker.state().items.settled.completed === 200)
     expect(ids((await reading).text)).toHaveLength(200)
   })
+
+  test('S34: a job that has ended is not stalled, though its results are unread', async () => {
+    const dataDir = join(temporaryFolder(), 'data')
+    const broker = await testBroker({ dataDir, maxUnreadResultBytes: 1024 })
+    const consumer = await FakeConsumer.connect(broker.socketPath)
+    await broker.post('/v1/jobs', { id: 'j' })
+    // All in one batch: no result of it is there before the last item is dispatched.
+    await broker.post('/v1/items?job=j', items(8, 8, 'x'.repeat(200)))
+    await broker.post('/v1/jobs/j/flush')
+    await consumer.work(() => broker.state().items.settled.completed === 8)
+    const ended = async () => (await broker.get('/v1/jobs/j')).body
+    await until(async () => (await ended()).state === 'ended')
+    expect((await ended()).unreadResultBytes).toBeGreaterThan(1024)
+    expect(broker.state().stalledJobs).toEqual([])
+  })
 })
 
 describe('disk mode, jobs and deadlines', () => {
