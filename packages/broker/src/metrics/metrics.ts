@@ -262,7 +262,7 @@ function defineDisk(define: Define, { state }: Sources): void {
   )
   define(
     'disk_degraded',
-    'Whether the disk refuses writes, so that nothing new is accepted',
+    'Whether the disk refuses writes or has only its reserve left, so that nothing new is accepted',
     'gauge',
     onDisk((disk) => Number(disk.health.state === 'degraded')),
   )

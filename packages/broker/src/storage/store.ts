@@ -105,7 +105,7 @@ export interface SettledItem {
   readonly record: ResultRecord
 }
 
-/** `degraded`: the disk refuses writes; nothing new is accepted, reads and settlements of memory go on. */
+/** `degraded`: the disk refuses writes, or has only its reserve left; nothing new is accepted, the rest goes on. */
 export type StoreHealth =
   | { readonly state: 'ok' }
   | {

@@ -1,6 +1,7 @@
 // The writing thread's queue: whatever was asked for while a commit was under way shares the next one.
 // It also keeps the health: while the disk fails appends are refused at once, settlements and jobs
-// wait, and the disk is tried every probeIntervalMs.
+// wait, and the disk is tried every probeIntervalMs. While less than the reserve is left appends are
+// refused, everything else goes on, and the room is looked at as often.
 
 import { FabricError } from '@fabric/protocol'
 import { diskFailure, isBelowReserve, isTreeDamage } from './disk-errors.js'
@@ -21,6 +22,7 @@ interface Pending {
   isAnswered: boolean
 }
 
+type DiskFailure = NonNullable<ReturnType<typeof diskFailure>>
 type Answer = { id: number; value?: unknown; failure?: Failure }
 
 export class WriteLoop {
@@ -30,6 +32,10 @@ export class WriteLoop {
   #pending: Pending[] = []
   #pendingBytes = 0
   #answers: Answer[] = []
+  /** Why the disk refuses writes. */
+  #failure: DiskFailure | null = null
+  /** The disk takes writes, but what is left of it is the reserve. */
+  #shortage: DiskFailure | null = null
   #health: StoreHealth = { state: 'ok' }
   #isScheduled = false
   #timer: NodeJS.Timeout | null = null
@@ -45,7 +51,9 @@ export class WriteLoop {
   ) {
     this.#writer = writer
     this.#settings = settings
+    this.#lookForRoom()
     if (writer.hasWork) this.#schedule()
+    else if (this.#shortage !== null) this.#scheduleIn(settings.probeIntervalMs)
   }
 
   take(request: Request<Write>): void {
@@ -72,6 +80,7 @@ export class WriteLoop {
   }
 
   #turn(): void {
+    if (this.#shortage !== null) this.#lookForRoom()
     this.#admitAll()
     const waitMs = this.#nextCommitInMs()
     if (waitMs > 0) {
@@ -79,22 +88,22 @@ export class WriteLoop {
       this.#scheduleIn(waitMs)
       return
     }
-    const isDegraded = this.#health.state === 'degraded'
-    if (this.#pending.length > 0 || isDegraded || this.#writer.hasWork) this.#commit()
+    if (this.#pending.length > 0 || this.#failure !== null || this.#writer.hasWork) this.#commit()
     this.#report()
-    if (this.#closing !== null && (this.#pending.length === 0 || this.#health.state !== 'ok')) {
+    if (this.#closing !== null && (this.#pending.length === 0 || this.#failure !== null)) {
       this.#close()
       return
     }
-    if (this.#health.state === 'degraded') this.#scheduleIn(this.#settings.probeIntervalMs)
+    if (this.#failure !== null) this.#scheduleIn(this.#settings.probeIntervalMs)
     else if (this.#pending.length > 0 || this.#writer.hasWork) this.#schedule()
+    else if (this.#shortage !== null) this.#scheduleIn(this.#settings.probeIntervalMs)
   }
 
   /** A failing disk is tried at intervals; relaxed, what was answered already waits for company. */
   #nextCommitInMs(): number {
     if (this.#closing !== null) return 0
     const sinceMs = performance.now() - this.#committedAt
-    if (this.#health.state === 'degraded') return this.#settings.probeIntervalMs - sinceMs
+    if (this.#failure !== null) return this.#settings.probeIntervalMs - sinceMs
     if (this.#settings.sync === 'always' || this.#pending.length === 0) return 0
     const isAnswered = this.#pending.every((pending) => pending.isAnswered)
     return isAnswered ? this.#settings.syncIntervalMs - sinceMs : 0
@@ -123,12 +132,9 @@ export class WriteLoop {
         this.#closing = id
         return
       case 'append': {
-        if (this.#health.state === 'degraded') throw this.#refusal(this.#health)
-        if (isBelowReserve(this.environment, this.#settings.diskReserveBytes))
-          throw new FabricError(
-            'FABRIC_DISK_FULL',
-            `less than diskReserveBytes are left for ${this.environment.path}`,
-          )
+        if (this.#failure === null) this.#lookForRoom()
+        const refusal = this.#failure ?? this.#shortage
+        if (refusal !== null) throw refusalOf(refusal)
         const step = this.#writer.admit(ask)
         const isAnswered =
           this.#settings.sync === 'relaxed' && this.#pendingBytes < UNSYNCED_BYTES_MAX
@@ -139,7 +145,7 @@ export class WriteLoop {
       default: {
         const bytes = bytesOf(ask)
         const isFull = this.#pendingBytes + bytes > this.#settings.maxHeldResultBytes
-        if (this.#health.state === 'degraded' && isFull) throw this.#refusal(this.#health)
+        if (this.#failure !== null && isFull) throw refusalOf(this.#failure)
         this.#queue({ id, step: ask, bytes, isAnswered: false })
       }
     }
@@ -181,7 +187,8 @@ export class WriteLoop {
       if (!isAnswered) this.#answers.push({ id, value: values[index] })
       this.#pendingBytes -= bytes
     })
-    this.#setHealth({ state: 'ok' })
+    this.#failure = null
+    this.#tellHealth()
   }
 
   /** Not the disk's fault: the one that cannot be done is answered so, the others are done. */
@@ -222,7 +229,8 @@ export class WriteLoop {
     }
     this.#pending = kept
     this.#rollBack()
-    this.#setHealth({ state: 'degraded', ...failure } as StoreHealth)
+    this.#failure = failure
+    this.#tellHealth()
   }
 
   #rollBack(): void {
@@ -232,14 +240,24 @@ export class WriteLoop {
     this.#writer.rollBack(admitted)
   }
 
-  #setHealth(health: StoreHealth): void {
-    const was = JSON.stringify(this.#health)
-    this.#health = health
-    if (JSON.stringify(health) !== was) this.tell({ kind: 'health', health })
+  #lookForRoom(): void {
+    const { path } = this.environment
+    this.#shortage = isBelowReserve(this.environment, this.#settings.diskReserveBytes)
+      ? {
+          code: 'FABRIC_DISK_FULL',
+          message: `less than diskReserveBytes are left for ${path}`,
+        }
+      : null
+    this.#tellHealth()
   }
 
-  #refusal(health: StoreHealth & { state: 'degraded' }): FabricError {
-    return new FabricError(health.code, health.message)
+  #tellHealth(): void {
+    const failure = this.#failure ?? this.#shortage
+    const health: StoreHealth =
+      failure === null ? { state: 'ok' } : ({ state: 'degraded', ...failure } as StoreHealth)
+    if (JSON.stringify(health) === JSON.stringify(this.#health)) return
+    this.#health = health
+    this.tell({ kind: 'health', health })
   }
 
   #injectFault(): void {
@@ -264,10 +282,10 @@ export class WriteLoop {
 
   #close(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
-    const failure: Failure =
-      this.#health.state === 'ok'
-        ? { code: 'FABRIC_INTERNAL', message: 'the store was closed' }
-        : this.#health
+    const failure: Failure = this.#failure ?? {
+      code: 'FABRIC_INTERNAL',
+      message: 'the store was closed',
+    }
     for (const { id, isAnswered } of this.#pending)
       if (!isAnswered) this.#answers.push({ id, failure })
     this.#pending = []
@@ -276,6 +294,8 @@ export class WriteLoop {
     this.onClosed()
   }
 }
+
+const refusalOf = ({ code, message }: DiskFailure) => new FabricError(code, message)
 
 export function failureOf(error: unknown): Failure {
   if (error instanceof FabricError) return { code: error.code, message: error.message }
