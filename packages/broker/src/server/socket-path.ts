@@ -5,10 +5,11 @@
 // in its abstract namespace and frees it when the process ends, however it ends: the holder of the
 // lock named after the path alone looks at what stands there and replaces it.
 import { createHash } from 'node:crypto'
-import { accessSync, constants, lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { accessSync, constants, lstatSync, realpathSync } from 'node:fs'
 import net from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import { FabricError } from '@fabric/protocol'
+import { makeFolder } from '../folder.js'
 
 /** sun_path holds 108 bytes, the last is 0. */
 export const PATH_BYTES_MAX = 107
@@ -59,17 +60,6 @@ export function prepareFolder(path: string, open: boolean): void {
     accessSync(folder, constants.W_OK | constants.X_OK)
   } catch (cause) {
     refuse(`${folder} cannot be used: ${(cause as Error).message}`, cause)
-  }
-}
-
-/** Step by step: Node's recursive mkdir never returns below a folder like /proc that makes none. */
-function makeFolder(folder: string, mode: number): void {
-  if (exists(folder)) return
-  makeFolder(dirname(folder), mode)
-  try {
-    mkdirSync(folder, { mode })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }
 

@@ -1,7 +1,14 @@
 // The folder of the data file: made when it is missing, and held by one broker at a time.
-import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { closeSync, constants, fstatSync, fsyncSync, openSync, statSync, writeSync } from 'node:fs'
 import net from 'node:net'
+import { join, resolve } from 'node:path'
 import { FabricError } from '@fabric/protocol'
+import { makeFolder } from '../folder.js'
+import { DATA_FILE } from './layout.js'
+
+const LOCK_FILE = `${DATA_FILE}-lock`
+/** One page: the header and the first 60 readers, of which a broker has two. */
+const LOCK_FILE_BYTES = 4096
 
 export interface DirectoryLock {
   release(): void
@@ -10,7 +17,8 @@ export interface DirectoryLock {
 /** @throws FabricError FABRIC_DISK_FAILED */
 export function makeDataDir(dataDir: string): void {
   try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    makeFolder(resolve(dataDir), 0o700)
+    if (!statSync(dataDir).isDirectory()) throw new Error('it is a file')
   } catch (cause) {
     throw new FabricError(
       'FABRIC_DISK_FAILED',
@@ -51,4 +59,30 @@ export async function lockDataDir(dataDir: string): Promise<DirectoryLock> {
   }
   lock.unref()
   return { release: () => lock.close() }
+}
+
+/**
+ * LMDB makes its lock file longer without writing to it, maps it and would die by SIGBUS at its first
+ * write where the disk has no room for that page. So it is written before. Only before this process has
+ * opened the environment: closing any descriptor of the file would drop the locks that LMDB holds on it,
+ * and the next reader from outside would begin its table of readers anew.
+ * @throws FabricError FABRIC_DISK_FULL, FABRIC_DISK_FAILED
+ */
+export function reserveLockFile(dataDir: string): void {
+  const path = join(dataDir, LOCK_FILE)
+  try {
+    const file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o644)
+    try {
+      if (fstatSync(file).blocks === 0) writeSync(file, Buffer.alloc(LOCK_FILE_BYTES), 0)
+    } finally {
+      closeSync(file)
+    }
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException
+    throw new FabricError(
+      code === 'ENOSPC' || code === 'EDQUOT' ? 'FABRIC_DISK_FULL' : 'FABRIC_DISK_FAILED',
+      `${path} cannot be opened: ${message}`,
+      { field: 'dataDir', cause },
+    )
+  }
 }

@@ -113,7 +113,7 @@ function checkFile(path: string, readOnly: boolean, onProblem: (problem: string)
     if (neededBytes === null)
       throw new FabricError(
         'FABRIC_STORE_DAMAGED',
-        `${path} is damaged (neither of its first two pages is a meta page): ${WHAT_TO_DO}`,
+        `${path} is damaged (its first two pages are not both meta pages): ${WHAT_TO_DO}`,
       )
     if (size >= neededBytes) return
     const cut = `${path} is ${neededBytes - size} bytes too short`
@@ -129,13 +129,13 @@ function checkFile(path: string, readOnly: boolean, onProblem: (problem: string)
   }
 }
 
-/** What the newest meta page says the file holds; null when there is none. */
+/** What the newest meta page says the file holds; null when one is damaged: LMDB would die of it by SIGSEGV. */
 function bytesByMeta(file: number): number | null {
   let newest: { transaction: bigint; bytes: number } | null = null
   for (const page of [0, 1]) {
     const meta = Buffer.alloc(META_BYTES)
     readSync(file, meta, 0, META_BYTES, page * PAGE_BYTES)
-    if (meta.readUInt32LE(META_MAGIC_AT) !== META_MAGIC) continue
+    if (meta.readUInt32LE(META_MAGIC_AT) !== META_MAGIC) return null
     const transaction = meta.readBigUInt64LE(META_TXN_AT)
     const bytes = (Number(meta.readBigUInt64LE(META_LAST_PAGE_AT)) + 1) * PAGE_BYTES
     if (newest === null || transaction > newest.transaction) newest = { transaction, bytes }

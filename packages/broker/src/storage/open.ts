@@ -3,7 +3,13 @@ import { Worker } from 'node:worker_threads'
 import type { SubmitBlock } from '@fabric/core'
 import type { FabricError } from '@fabric/protocol'
 import { packItems, packSettled } from './columns.js'
-import { type DirectoryLock, lockDataDir, makeDataDir, syncDirectory } from './data-dir.js'
+import {
+  type DirectoryLock,
+  lockDataDir,
+  makeDataDir,
+  reserveLockFile,
+  syncDirectory,
+} from './data-dir.js'
 import type {
   FromReader,
   FromWriter,
@@ -42,12 +48,13 @@ const DEFAULTS: Omit<StoreSettings, 'dataDir'> = {
   faults: null,
 }
 
-/** @throws FabricError FABRIC_STORE_IN_USE, FABRIC_STORE_VERSION, FABRIC_STORE_DAMAGED, FABRIC_DISK_FAILED */
+/** @throws FabricError FABRIC_STORE_IN_USE, FABRIC_STORE_VERSION, FABRIC_STORE_DAMAGED, FABRIC_DISK_FAILED, FABRIC_DISK_FULL */
 export async function openStore(dataDir: string, options: StoreOptions = {}): Promise<Store> {
   makeDataDir(dataDir)
   const lock = await lockDataDir(dataDir)
   const settings: StoreSettings = { ...DEFAULTS, ...options, dataDir }
   try {
+    reserveLockFile(dataDir)
     const store = new ThreadedStore(settings, lock)
     await store.open()
     return store

@@ -77,3 +77,22 @@ test('dump prints jobs, unsettled items and results, of all jobs or of one', asy
   expect(of('--items', '--results').status).toBe(2)
   expect(run('verify', '--data-dir', `${dataDir}/none`).stderr).toContain('FABRIC_NOT_FOUND')
 })
+
+test('verify and dump beside a broker that has the folder open do not disturb it', async () => {
+  const dataDir = folder()
+  const one = await store(dataDir)
+  await one.createJob(job(1))
+  for (let round = 1; round <= 3; round++) {
+    const items = [item(`i${round}`, 3)]
+    await one.append({
+      job: 1,
+      block: blockOf(1, items),
+      sequences: Float64Array.of(round),
+      acceptedAtMs: 5,
+    })
+    expect(run('verify', '--data-dir', dataDir).status).toBe(0)
+    expect(run('dump', '--data-dir', dataDir, '--items').lines).toHaveLength(round)
+    const found = await one.find(round)
+    expect(Array.from(found!.sequences)).toEqual([round])
+  }
+})

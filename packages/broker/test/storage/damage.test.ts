@@ -140,17 +140,22 @@ describe('damage', () => {
     })
   })
 
-  test('a file without a meta page, and one that is no data file, are refused with what to do', async () => {
+  test('a file without one of its meta pages, and one that is no data file, are refused with what to do', async () => {
     const dataDir = folderInMemory()
     await filled(dataDir, 1)
     const file = readFileSync(dataFile(dataDir))
-    file.fill(0, 0, 2 * PAGE)
-    writeFileSync(dataFile(dataDir), file)
     const refusal = {
       code: 'FABRIC_STORE_DAMAGED',
       message: expect.stringContaining('fabric-broker verify'),
     }
-    await expect(store(dataDir)).rejects.toMatchObject(refusal)
+    for (const [from, to] of [
+      [0, 1],
+      [1, 2],
+      [0, 2],
+    ]) {
+      writeFileSync(dataFile(dataDir), Buffer.from(file).fill(0x5a, from * PAGE, to * PAGE))
+      await expect(store(dataDir)).rejects.toMatchObject(refusal)
+    }
     writeFileSync(dataFile(dataDir), 'not ours, '.repeat(5000))
     await expect(store(dataDir)).rejects.toMatchObject(refusal)
   })

@@ -1,6 +1,7 @@
 // A disk that fills up, refuses, is slow: by errno put below the store, and by a small file system of
 // its own where the test may make one.
 import { execFileSync } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Store, StoreHealth } from '../../src/storage/store.ts'
@@ -142,19 +143,25 @@ describe('a failing disk', () => {
   })
 })
 
+/** A file system of its own. */
+function smallDisk(size: string, skip: (note: string) => void): string {
+  const mountPoint = folder()
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', mountPoint])
+  } catch {
+    skip('only root can mount a small file system')
+  }
+  onTestFinished(() => {
+    execFileSync('umount', ['-l', mountPoint])
+  })
+  return mountPoint
+}
+
 describe('a full disk', () => {
   test('a file system that fills up refuses appends, takes settlements, and accepts again when there is room', async ({
     skip,
   }) => {
-    const mountPoint = folder()
-    try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=12m', 'tmpfs', mountPoint])
-    } catch {
-      skip('only root can mount a small file system')
-    }
-    onTestFinished(() => {
-      execFileSync('umount', ['-l', mountPoint])
-    })
+    const mountPoint = smallDisk('12m', skip)
     const one = await store(join(mountPoint, 'data'), {
       diskReserveBytes: 2 * 2 ** 20,
       probeIntervalMs: 5,
@@ -180,5 +187,40 @@ describe('a full disk', () => {
     for (let at = 0; at < settling.length; at += 50)
       expect(await one.settle(settling.slice(at, at + 50))).not.toContain(0)
     expect(codes(await one.append(append([item('room', 1000)])))).toEqual([0])
+  })
+
+  test('a store is not opened where not even its lock file has room, and says so', async ({
+    skip,
+  }) => {
+    const mountPoint = smallDisk('64k', skip)
+    expect(() => writeFileSync(join(mountPoint, 'other'), Buffer.alloc(2 ** 17))).toThrow(/ENOSPC/)
+    await expect(store(mountPoint)).rejects.toMatchObject({ code: 'FABRIC_DISK_FULL' })
+  })
+
+  test('while only the reserve is left the health says so, from the start on, and what is there goes on', async ({
+    skip,
+  }) => {
+    const mountPoint = smallDisk('12m', skip)
+    const dataDir = join(mountPoint, 'data')
+    const other = join(mountPoint, 'other')
+    const options = { diskReserveBytes: 4 * 2 ** 20, probeIntervalMs: 5 }
+    const one = await store(dataDir, options)
+    await one.createJob(job(1))
+    const written = append([item('a', 3)])
+    await one.append(written)
+    writeFileSync(other, Buffer.alloc(9 * 2 ** 20))
+    const degraded = healthOf(one, 'degraded')
+    const late = append([item('b', 3)])
+    await expect(one.append(late)).rejects.toMatchObject({ code: 'FABRIC_DISK_FULL' })
+    expect(await degraded).toMatchObject({
+      message: expect.stringContaining('diskReserveBytes'),
+    })
+    expect(codes(await one.settle([settled(1, written.sequences[0], item('a', 3))]))).toEqual([1])
+    await one.close()
+    const again = await store(dataDir, options)
+    await healthOf(again, 'degraded')
+    rmSync(other)
+    await healthOf(again, 'ok')
+    expect(codes(await again.append(late))).toEqual([0])
   })
 })

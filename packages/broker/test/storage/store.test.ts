@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { SUBMIT_ACCEPTED, SUBMIT_CONFLICT, SUBMIT_DUPLICATE, SUBMIT_QUEUE_FULL } from '@fabric/core'
 import { describe, expect, test } from 'vitest'
 import { folder, store } from './support/folder.ts'
@@ -219,5 +221,12 @@ describe('store', () => {
     const dataDir = folder()
     await store(dataDir)
     await expect(store(dataDir)).rejects.toMatchObject({ code: 'FABRIC_STORE_IN_USE' })
+  })
+
+  test('a folder that is a file, or stands where none can be made, is refused at any depth', async () => {
+    const file = join(folder(), 'file')
+    writeFileSync(file, '')
+    for (const path of [file, join(file, 'data'), '/proc/nope', '/proc/nope/deep/er'])
+      await expect(store(path)).rejects.toMatchObject({ code: 'FABRIC_DISK_FAILED' })
   })
 })
