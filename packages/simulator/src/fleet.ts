@@ -87,8 +87,20 @@ export class Consumers implements Fleet {
     consumer.respawn = this.agenda.plan(at, LISTED, () => this.register(data))
   }
 
-  /** The core gave it up: it was silent for too long. It knows when it goes on. */
+  /**
+   * The core gave it up and closed its connection. One that runs connects anew, as a client does; one
+   * that is frozen knows of it when it goes on.
+   */
   closed(consumer: SimulatedConsumer): void {
+    this.#lose(consumer)
+    if (consumer.state !== 'running' || consumer.draining) return
+    this.agenda.plan(this.#now, LISTED, () => {
+      const runs = consumer.state === 'running' && !consumer.draining
+      if (runs && consumer.number < 0) this.#connect(consumer)
+    })
+  }
+
+  #lose(consumer: SimulatedConsumer): void {
     consumer.number = -1
     consumer.channel.length = 0
     consumer.inFlight.length = Math.min(1, consumer.inFlight.length)
@@ -126,7 +138,7 @@ export class Consumers implements Fleet {
   /** The broker has begun a new life: whoever runs connects anew. */
   reconnect(): void {
     for (const consumer of this.byName.values()) {
-      this.closed(consumer)
+      this.#lose(consumer)
       if (consumer.state === 'running' && !consumer.draining) this.#connect(consumer)
     }
   }

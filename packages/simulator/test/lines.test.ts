@@ -218,12 +218,16 @@ it('simulate: a restart in memory mode loses what waits and what is leased, and 
 
 it('simulate: a poison item kills who takes it, at once, and a respawning consumer comes again', () => {
   const ran = run({
-    config: { ...open, maxDeliveries: 2 },
+    config: open,
     consumers: [gpu({ respawnMs: 1 })],
     events: [{ atUs: 0, submit: items('abcd').map((one, i) => ({ ...one, poison: i === 1 })) }],
   })
-  expect(of(ran, 'dead').map(({ atUs }) => atUs)).toEqual([0, 1000])
-  expect(of(ran, 'register').map(({ atUs }) => atUs)).toEqual([0, 1000, 2000])
+  const first = (type: 'dead' | 'register') =>
+    of(ran, type)
+      .map(({ atUs }) => atUs)
+      .slice(0, 3)
+  expect(first('dead')).toEqual([0, 1000, 2000])
+  expect(first('register')).toEqual([0, 1000, 2000])
   expect(ran.summary.left).toBe(0)
 })
 

@@ -121,3 +121,15 @@ it('restart: a stream that the full queue held back goes on in the new life', ()
   })
   expect(ran.summary).toMatchObject({ items: 8, left: 8 })
 })
+
+it('S24: a consumer that is given up while it works connects anew', () => {
+  const ran = run({
+    config: { releaseThreshold: 1, leaseMaxMs: 100 },
+    consumers: [gpu({ service: { fixedUs: 250_000 } }), gpu({ name: 'gpu1' })],
+    events: [{ atUs: 0, submitMany: { count: 12, lengths: [8] }, thenFlush: true }],
+  })
+  expect(of(ran, 'dead')).toMatchObject([{ consumer: 'gpu0', cause: 'lease_max' }])
+  const [{ atUs }] = of(ran, 'dead')
+  expect(of(ran, 'register').at(-1)).toMatchObject({ atUs, consumer: 'gpu0' })
+  expect(ran.summary).toMatchObject({ left: 0, settled: { completed: 12 } })
+})
