@@ -106,7 +106,7 @@ export class BrokerProcess extends TestProcess {
 export interface ConsumerWishes {
   readonly name?: string
   /** `hold`: take one batch and keep it until told `go` on standard input. */
-  readonly mode?: 'work' | 'hold'
+  readonly mode?: 'work' | 'hold' | 'mortal' | 'small'
   readonly transport?: 'ring' | 'socket'
 }
 

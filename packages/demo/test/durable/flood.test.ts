@@ -40,7 +40,7 @@ test('S34: a producer a hundred times too fast is refused in time, and memory st
     fetch(plant.url + path, {
       method: 'POST',
       headers: body === undefined ? {} : { 'content-type': 'application/json' },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
   await post('/v1/jobs', { id: 'flood', model: 1 })
   const accepted: string[] = []
