@@ -254,7 +254,8 @@ export const RULE_OPTIONS = {
   }),
   maxItemBytes: integer({
     group: LIMITS,
-    about: 'Largest item: its token ids or payload, and its id (S34). A larger one is answered 413.',
+    about:
+      'Largest item: its token ids or payload, and its id (S34). A larger one is answered 413.',
     min: 64,
     max: 64 * MiB,
     fallback: MiB,
