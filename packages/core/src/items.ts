@@ -1,18 +1,10 @@
-// The item table: one row per unsettled item, 56 bytes, and its bytes in the arena.
+// The item table: one row of columns per unsettled item, 56 bytes, and its bytes in the arena.
 //
 // Rows (slots) are used anew, lowest chunk first, so that the table shrinks after a burst; the
 // sequence number of an item is never used again and tells one tenant of a slot from the next (S26).
 
 import { Arena } from './arena.js'
-import {
-  CHUNK_ROWS,
-  CHUNK_SHIFT,
-  Float64Column,
-  Int32Column,
-  Rows,
-  Uint8Column,
-  Uint16Column,
-} from './columns.js'
+import { CHUNK_ROWS, CHUNK_SHIFT, Float64Column, Int32Column, Uint8Column } from './columns.js'
 import type { Cut } from './cut.js'
 
 export const ITEM_FREE = 0
@@ -26,36 +18,49 @@ export const ITEM_ENDED = 7 // settled in this step, the row is freed by the nex
 export const ITEM_WINDOW = 8 // read ahead from disk, in its shape's window
 export const ITEM_GROUPED = 9 // in a group that waits (S27, S28)
 
-/** The fields take 55. */
-const ROW_BYTES = 56
-const ROW_BYTES_WITH_ARRIVAL = 64
-
 export class Items {
-  readonly sequence: Float64Column
-  readonly acceptedAt: Float64Column
+  readonly sequence = new Float64Column()
+  readonly acceptedAt = new Float64Column()
   /** Waiting: neighbours in a queue. Retrying: `next` is the timer. Leased, grouped: row of
    *  the batch or group, and the item's index in it. */
-  readonly next: Int32Column
-  readonly previous: Int32Column
-  readonly length: Int32Column
-  readonly shape: Int32Column
-  readonly job: Int32Column
+  readonly next = new Int32Column()
+  readonly previous = new Int32Column()
+  readonly length = new Int32Column()
+  readonly shape = new Int32Column()
+  readonly job = new Int32Column()
   /** The lower 32 bits of its number in the arrivals of its job at its shape (S20). */
-  readonly arrival: Int32Column
-  readonly segment: Int32Column
-  readonly offset: Int32Column
-  readonly idBytes: Uint16Column
-  readonly payloadBytes: Int32Column
-  readonly state: Uint8Column
-  readonly attempts: Uint8Column
-  readonly deliveries: Uint8Column
+  readonly arrival = new Int32Column()
+  readonly segment = new Int32Column()
+  readonly offset = new Int32Column()
+  readonly idBytes = new Int32Column()
+  readonly payloadBytes = new Int32Column()
+  readonly state = new Uint8Column()
+  readonly attempts = new Uint8Column()
+  readonly deliveries = new Uint8Column()
   /** Times it came back by retry or nack: what its delay doubles with (S28). */
-  readonly returns: Uint8Column
+  readonly returns = new Uint8Column()
   /** 1: it is on disk and settles there. */
-  readonly durable: Uint8Column
+  readonly durable = new Uint8Column()
   readonly arena: Arena
 
-  private readonly bytes: Rows
+  private readonly columns = [
+    this.sequence,
+    this.acceptedAt,
+    this.next,
+    this.previous,
+    this.length,
+    this.shape,
+    this.job,
+    this.segment,
+    this.offset,
+    this.idBytes,
+    this.payloadBytes,
+    this.state,
+    this.attempts,
+    this.deliveries,
+    this.returns,
+    this.durable,
+  ]
   private readonly chunks: (Chunk | null)[] = []
   /** No chunk below this one has a free row. */
   private lowestOpen = 0
@@ -70,26 +75,7 @@ export class Items {
     segmentBytes?: number,
   ) {
     this.arena = new Arena(segmentBytes)
-    const rows = new Rows(withArrivals ? ROW_BYTES_WITH_ARRIVAL : ROW_BYTES)
-    this.bytes = rows
-    this.sequence = new Float64Column(rows, 0)
-    this.acceptedAt = new Float64Column(rows, 8)
-    this.next = new Int32Column(rows, 16)
-    this.previous = new Int32Column(rows, 20)
-    this.length = new Int32Column(rows, 24)
-    this.shape = new Int32Column(rows, 28)
-    this.job = new Int32Column(rows, 32)
-    this.segment = new Int32Column(rows, 36)
-    this.offset = new Int32Column(rows, 40)
-    this.payloadBytes = new Int32Column(rows, 44)
-    this.idBytes = new Uint16Column(rows, 48)
-    this.state = new Uint8Column(rows, 50)
-    this.attempts = new Uint8Column(rows, 51)
-    this.deliveries = new Uint8Column(rows, 52)
-    this.returns = new Uint8Column(rows, 53)
-    this.durable = new Uint8Column(rows, 54)
-    // Without it, a touch of it fails: it has no rows.
-    this.arrival = new Int32Column(withArrivals ? rows : new Rows(ROW_BYTES), ROW_BYTES)
+    if (withArrivals) this.columns.push(this.arrival)
   }
 
   /** @param sequence of an item that was numbered before; by default the next number. */
@@ -177,7 +163,7 @@ export class Items {
   }
 
   private openChunk(index: number): Chunk {
-    this.bytes.open(index)
+    for (const column of this.columns) column.open(index)
     const chunk = new Chunk()
     this.chunks[index] = chunk
     return chunk
@@ -190,7 +176,7 @@ export class Items {
     }
     const gone = Math.max(index, this.spareChunk)
     this.spareChunk = Math.min(index, this.spareChunk)
-    this.bytes.close(gone)
+    for (const column of this.columns) column.close(gone)
     this.chunks[gone] = null
   }
 }
