@@ -138,20 +138,21 @@ describe('disk mode', () => {
     const broker = await testBroker({ dataDir, maxUnreadResultBytes: 1024 })
     const consumer = await FakeConsumer.connect(broker.socketPath)
     await broker.post('/v1/jobs', { id: 'j' })
-    await broker.post('/v1/items?job=j', items(200))
+    // More than can settle while the first results are on their way to the disk, where they count.
+    await broker.post('/v1/items?job=j', items(1500))
     await broker.post('/v1/jobs/j/flush')
     await consumer.work(() => broker.state().stalledJobs.length > 0)
     const [stalled] = broker.state().stalledJobs
     expect(stalled).toMatchObject({ id: 'j' })
     expect(stalled.reason).toMatch(/results are unread/)
-    expect(broker.state().items.settled.completed).toBeLessThan(200)
+    expect(broker.state().items.settled.completed).toBeLessThan(1500)
     const refused = await broker.post('/v1/items?job=j', items(1, 8, 'late'))
     expect(refused.status).toBe(429)
     const known = await broker.post('/v1/items?job=j', items(1))
     expect(known.body).toMatchObject({ duplicate: 1 })
     const reading = broker.get('/v1/jobs/j/results?follow=true')
-    await consumer.work(() => broker.state().items.settled.completed === 200)
-    expect(ids((await reading).text)).toHaveLength(200)
+    await consumer.work(() => broker.state().items.settled.completed === 1500)
+    expect(ids((await reading).text)).toHaveLength(1500)
   })
 
   test('S34: a job that has ended is not stalled, though its results are unread', async () => {
