@@ -748,7 +748,9 @@ export class Shadow {
     items: readonly ShadowItem[],
   ): void {
     const { roundTo, batchSize } = consumer.contract
-    if (!effect.normal || effect.sources.disk > 0 || !this.hasSpans()) return
+    // A due batch of a full shape is normal and takes fillers, which no span allows (S16).
+    if (!effect.normal || effect.source === 'due' || effect.sources.disk > 0 || !this.hasSpans())
+      return
     const lengths = items.map((item) => this.queues.paddedLength(item.length))
     const longest = Math.max(...lengths)
     if (lengths.every((length) => length === longest)) return
