@@ -29,6 +29,8 @@ export class Shape {
   /** Items read ahead from disk, and the bytes of them all. */
   window = NONE_READ
   windowBytes = 0
+  /** By job row: acceptance of the youngest item read, where that tells anything (own-waits.ts). */
+  youngestRead: Map<number, number> | null = null
   /** What of it is on disk and may be read, and by whom: the part to read next comes first. */
   onDiskItems = 0
   onDiskTokens = 0

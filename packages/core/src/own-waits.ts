@@ -1,5 +1,5 @@
-// Items with a wait of their own: shorter than their job's, or the job's for an item that comes back
-// behind younger ones (S16, S28).
+// Items with a wait of their own: shorter than their job's, or the job's for an item that comes back, or
+// is read from disk, behind younger ones (S16, S28).
 //
 // Only these have a timer and an entry here; the others cost nothing. While such an item waits for a
 // batch and its time is over it stands in its shape's due queue, by due time, too.
@@ -12,6 +12,7 @@ import type { Shape } from './models.js'
 import { shapeOfItem } from './shapes.js'
 import { NS_PER_MS, type State } from './state.js'
 import { TIMER_OWN_WAIT } from './timers.js'
+import { DISK_ROUND_TO } from './types.js'
 
 /** A wait of its own, from acceptance to settlement. */
 export interface OwnWait {
@@ -95,12 +96,30 @@ export function onOwnWaitOver(state: State, slot: number): void {
 /** An item has begun to wait for a batch, in its shape's queue or window (S16). */
 export function beginWait(state: State, shape: Shape, slot: number): void {
   armDue(state, shape, dueByJob(state, slot))
-  if (state.ownWaits.size > 0 || state.items.returns.get(slot) > 0) waitOwn(state, slot)
+  const isBehind = state.items.returns.get(slot) > 0 || isReadBehind(state, shape, slot)
+  if (state.ownWaits.size > 0 || isBehind) waitOwn(state, slot, isBehind)
 }
 
-/** What comes back stands behind younger items of its job: it has a wait of its own from now on. */
-function waitOwn(state: State, slot: number): void {
-  if (state.items.returns.get(slot) > 0 && !state.ownWaits.has(slot)) {
+/**
+ * Read from disk behind a younger item of its job: only where a shape takes from several disk shapes,
+ * each of which is read in its own order.
+ */
+function isReadBehind(state: State, shape: Shape, slot: number): boolean {
+  const { items } = state
+  const { roundTo, lengthClasses } = state.config
+  if (items.state.get(slot) !== ITEM_WINDOW) return false
+  if (roundTo <= DISK_ROUND_TO && lengthClasses.length === 0) return false
+  const job = items.job.get(slot)
+  const acceptedAt = items.acceptedAt.get(slot)
+  shape.youngestRead ??= new Map()
+  const youngest = shape.youngestRead.get(job) ?? acceptedAt
+  shape.youngestRead.set(job, Math.max(youngest, acceptedAt))
+  return acceptedAt < youngest
+}
+
+/** What stands behind younger items of its job has a wait of its own from now on. */
+function waitOwn(state: State, slot: number, isBehind: boolean): void {
+  if (isBehind && !state.ownWaits.has(slot)) {
     const { maxWaitNs } = jobOfItem(state, slot)
     if (maxWaitNs > 0) addWait(state, slot, state.items.acceptedAt.get(slot) + maxWaitNs)
   }
