@@ -44,6 +44,8 @@ export type Write =
   | { readonly kind: 'putJob'; readonly job: StoredJob }
   | { readonly kind: 'deleteJob'; readonly number: number }
   | { readonly kind: 'resultsRead'; readonly job: number; readonly offset: number }
+  /** Changes nothing: answered when all that came before it is committed. */
+  | { readonly kind: 'commit' }
   | { readonly kind: 'setAside'; readonly table: 'items' | 'results'; readonly key: Uint8Array }
   | { readonly kind: 'lookup'; readonly items: ItemColumns }
   | { readonly kind: 'sequenceOf'; readonly job: number; readonly id: Uint8Array }

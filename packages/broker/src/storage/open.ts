@@ -138,11 +138,19 @@ class ThreadedStore implements Store {
     tokens: number,
     maxBytes: number,
   ): Promise<LoadedItems | null> {
-    return this.#reader.ask({ kind: 'read', job, shape, tokens, maxBytes })
+    return this.#readCommitted({ kind: 'read', job, shape, tokens, maxBytes })
   }
 
   find(sequence: number, job: number | null = null): Promise<LoadedItems | null> {
-    return this.#reader.ask({ kind: 'find', sequence, job })
+    return this.#readCommitted({ kind: 'find', sequence, job })
+  }
+
+  /** Relaxed, what was answered may wait for its commit: who finds nothing asks again behind that. */
+  async #readCommitted(ask: Read): Promise<LoadedItems | null> {
+    const found = await this.#reader.ask<LoadedItems | null>(ask)
+    if (found !== null || this.#settings.sync === 'always') return found
+    await this.#writer.ask({ kind: 'commit' })
+    return this.#reader.ask(ask)
   }
 
   async findId(job: number, id: Uint8Array): Promise<LoadedItems | null> {

@@ -178,6 +178,8 @@ export class Writer {
         if (!this.#jobs.has(step.job)) return 0
         this.#noteRange(step.job)
         return this.#readResults.read(this.#counters.change(step.job), step.offset)
+      case 'commit':
+        return null
       case 'setAside':
         return this.#setAside(step.table, Buffer.from(step.key), settling)
     }
