@@ -158,7 +158,7 @@ describe('disk mode', () => {
     const broker = await testBroker({ dataDir, maxUnreadResultBytes: 1024 })
     const consumer = await FakeConsumer.connect(broker.socketPath)
     await broker.post('/v1/jobs', { id: 'j' })
-    await broker.post('/v1/items?job=j', items(1500))
+    await broker.post('/v1/items?job=j', items(300))
     await broker.post('/v1/jobs/j/flush')
     // Results count once they are on disk: the consumer rests until then, or a slow disk is outrun.
     await consumer.work(
@@ -167,14 +167,14 @@ describe('disk mode', () => {
     const [stalled] = (await broker.untilState((state) => state.stalledJobs.length > 0)).stalledJobs
     expect(stalled).toMatchObject({ id: 'j' })
     expect(stalled.reason).toMatch(/results are unread/)
-    expect(broker.state().items.settled.completed).toBeLessThan(1500)
+    expect(broker.state().items.settled.completed).toBeLessThan(300)
     const refused = await broker.post('/v1/items?job=j', items(1, 8, 'late'))
     expect(refused.status).toBe(429)
     const known = await broker.post('/v1/items?job=j', items(1))
     expect(known.body).toMatchObject({ duplicate: 1 })
     const reading = broker.get('/v1/jobs/j/results?follow=true')
-    await consumer.work(() => broker.state().items.settled.completed === 1500)
-    expect(ids((await reading).text)).toHaveLength(1500)
+    await consumer.work(() => broker.state().items.settled.completed === 300)
+    expect(ids((await reading).text)).toHaveLength(300)
   })
 
   test('S34: a job that has ended is not stalled, though its results are unread', async () => {
