@@ -2,6 +2,7 @@
 // command and programs that embed a broker both come through `startBroker`.
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
+import { join } from 'node:path'
 import type { BudgetRule, CoreConfig, DeathCause, SubmitBlock } from '@fabric/core'
 import { budgetRuleOf, Core, defaultLayout } from '@fabric/core'
 import { FabricError } from '@fabric/protocol'
@@ -37,7 +38,7 @@ export interface BrokerOptions extends ConfigSources {
   readonly log?: Logger
   /** How long a connection may take to introduce itself. */
   readonly helloDeadlineMs?: number
-  /** Another store than the one in dataDir, in disk mode. */
+  /** Another store than the one in dataDir, or in spillDir. */
   readonly openStore?: (dataDir: string, options: StoreOptions) => Promise<Store>
 }
 
@@ -67,10 +68,7 @@ export async function startBroker(options: BrokerOptions = {}): Promise<RunningB
   checkUsersCanBeTold(config)
   const socketPath = config.socket ?? defaultSocketPath()
   if (!config.debuggable) hardenProcess()
-  const { dataDir, maxKeptResultBytes, sync, syncIntervalMs, diskReserveBytes } = config
-  const settings = { maxKeptResultBytes, sync, syncIntervalMs, diskReserveBytes }
-  const open = options.openStore ?? openStore
-  const store = dataDir === null ? null : await open(dataDir, settings)
+  const store = await openStoreOf(config, options.openStore ?? openStore)
   try {
     const broker = new Broker(config, log, options.helloDeadlineMs, store)
     await broker.recover()
@@ -80,6 +78,18 @@ export async function startBroker(options: BrokerOptions = {}): Promise<RunningB
     await store?.close()
     throw error
   }
+}
+
+/** In memory mode: the spill, if there is one, in a folder of its own, for it is emptied. */
+function openStoreOf(
+  config: BrokerConfig,
+  open: NonNullable<BrokerOptions['openStore']>,
+): Promise<Store | null> {
+  const { dataDir, spillDir, maxKeptResultBytes, sync, syncIntervalMs, diskReserveBytes } = config
+  const settings = { maxKeptResultBytes, sync, syncIntervalMs, diskReserveBytes }
+  if (dataDir !== null) return open(dataDir, settings)
+  if (spillDir === null) return Promise.resolve(null)
+  return open(join(spillDir, SPILL_FOLDER), { ...settings, sync: 'never' })
 }
 
 /** The addon asks the kernel who connects; without it, the socket's mode is all that keeps others out. */
@@ -92,6 +102,8 @@ function checkUsersCanBeTold({ allowUids, allowGids }: BrokerConfig): void {
     { field: allowUids.length > 0 ? 'allowUids' : 'allowGids' },
   )
 }
+
+const SPILL_FOLDER = 'fabric-spill'
 
 /** What has been settled is given so long to reach the disk at the end, whatever drainTimeoutMs is. */
 const DISK_DRAIN_MS = 5_000
@@ -147,6 +159,10 @@ class Broker implements RunningBroker {
       brokerLife: this.#brokerLife,
       channelDepth: config.channelDepth,
       store,
+      spillAbove:
+        config.spillDir === null
+          ? null
+          : { items: config.spillAboveItems!, tokens: config.spillAboveTokens! },
       onBug: (error) => this.#die(error),
     })
     const engine = this.#engine
@@ -178,7 +194,7 @@ class Broker implements RunningBroker {
     this.#host = this.#makeHost()
   }
 
-  /** Disk mode goes on where an earlier life ended; memory mode begins with nothing. */
+  /** Disk mode goes on where an earlier life ended; memory mode, its spill too, begins with nothing. */
   async recover(): Promise<void> {
     const { disk } = this.#engine
     // The core makes job 0 itself: items without a job belong to it.
@@ -216,7 +232,7 @@ class Broker implements RunningBroker {
     const everyMs = Math.min(60_000, Math.max(100, this.config.resultsTtlMs / 10))
     this.#sweepTimer = setInterval(() => this.#jobLife.forgetEnded(), everyMs)
     this.#sweepTimer.unref()
-    this.#story.started({ socketPath, httpUrl: this.httpUrl }, this.config.dataDir)
+    this.#story.started({ socketPath, httpUrl: this.httpUrl }, this.config)
   }
 
   warn(message: string): void {
@@ -246,7 +262,7 @@ class Broker implements RunningBroker {
     if (this.#sweepTimer !== null) clearInterval(this.#sweepTimer)
     this.#closing.abort()
     for (const job of this.#jobs) job.wake()
-    this.#story.drained(this.#left(), this.store !== null)
+    this.#story.drained(this.#left(), this.config.dataDir !== null)
     this.#engine.stop()
     this.#listener?.close()
     for (const connection of this.#connections) connection.leave()
@@ -345,7 +361,7 @@ class Broker implements RunningBroker {
         job: (id) => this.#jobs.get(id),
         submit: (job, block, durable) => this.#submit(job, block, durable),
         room: () => this.#engine.disk?.submissions.room() ?? Promise.resolve(),
-        canBeDurable: this.store !== null,
+        canBeDurable: this.config.dataDir !== null,
         maxItemBytes: this.config.maxItemBytes,
       },
       jobs: this.#jobLife,

@@ -7,6 +7,7 @@ import type {
   ItemFacts,
   ItemView,
   QuarantinedItem,
+  TierCounts,
 } from '@fabric/core'
 import type { Connection, ConsumerInfo } from './channels/connection.js'
 import type { Clock } from './clock.js'
@@ -22,6 +23,7 @@ export interface CoreFace {
   find(job: number, ids: readonly Uint8Array[] | null, from?: number, rows?: number): FoundItems
   explain(slot: number): ItemFacts
   step(event: CoreEvent, now: number): readonly Effect[]
+  spills(above: TierCounts): boolean
   nextTimerAt(): number
   counts(): CoreCounts
 }
@@ -42,8 +44,10 @@ export interface EngineParts {
   readonly story: Story
   readonly brokerLife: bigint
   readonly channelDepth: number
-  /** Disk mode; null in memory mode. */
+  /** In memory mode: of the spill, or null. */
   readonly store: Store | null
+  /** Memory mode with a spill: what may wait in memory. */
+  readonly spillAbove: TierCounts | null
   /** A defect was found: the process must end, its state cannot be trusted. */
   readonly onBug: (error: unknown) => void
 }

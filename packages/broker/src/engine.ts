@@ -114,7 +114,9 @@ export class Engine {
 
   /** @param durable in disk mode: told when it is on disk. */
   submit(job: Job, block: SubmitBlock, durable: boolean): SubmitAnswer {
-    if (this.disk !== null && durable) return this.#submitDurable(this.disk, job, block)
+    const { core, spillAbove } = this.#parts
+    const goesToDisk = durable || (spillAbove !== null && core.spills(spillAbove))
+    if (this.disk !== null && goesToDisk) return this.#submitToDisk(this.disk, job, block)
     this.#step({ type: 'submit', block })
     const answer = this.#submitted
     if (answer === null) throw new Error('bug: the core did not answer a submission')
@@ -131,7 +133,7 @@ export class Engine {
     if (!wasOpen) this.disk?.reopen(job)
   }
 
-  #submitDurable(disk: Durability, job: Job, block: SubmitBlock): SubmitAnswer {
+  #submitToDisk(disk: Durability, job: Job, block: SubmitBlock): SubmitAnswer {
     this.#step({ type: 'admit', block })
     const admitted = this.#admitted
     if (admitted === null) throw new Error('bug: the core did not answer a durable submission')

@@ -7,7 +7,7 @@ import type { Engine } from './engine.js'
 import type { Observed, Readiness } from './http/observe-routes.js'
 import type { JobLife } from './job-life.js'
 import { makeRegistry } from './metrics/metrics.js'
-import { type BrokerState, makeState } from './state.js'
+import { type BrokerState, type DiskState, makeState } from './state.js'
 import type { Stats } from './stats.js'
 import type { Store } from './storage/store.js'
 import { VERSION } from './version.js'
@@ -80,12 +80,14 @@ export class Report implements Observed {
   }
 
   readiness(): Readiness {
-    const { engine, store, broker } = this.parts
+    const { config, engine, store, broker } = this.parts
     const { unservedItems } = engine.counts()
     const health = store?.health
+    const refusal =
+      config.dataDir === null ? 'no more than memory holds is accepted' : 'nothing new is accepted'
     const reasons = [
       ...(broker.draining ? ['draining'] : []),
-      ...(health?.state === 'degraded' ? [`nothing new is accepted: ${health.message}`] : []),
+      ...(health?.state === 'degraded' ? [`${refusal}: ${health.message}`] : []),
       ...(engine.consumers.size === 0 ? ['no consumer is connected'] : []),
       ...unservedItems.map(
         ({ model, items }) => `no consumer serves model ${model}; ${items} items wait for it`,
@@ -95,13 +97,13 @@ export class Report implements Observed {
   }
 
   info(): Record<string, unknown> {
-    const { config, store, broker } = this.parts
+    const { config, broker } = this.parts
     const { maxBodyBytes, maxItemsPerRequest, maxItemBytes, maxQueuedItems, maxQueuedTokens } =
       config
     return {
       name: 'fabric-broker',
       version: VERSION,
-      storage: { mode: config.mode, durable: store !== null },
+      storage: { mode: config.mode, durable: config.dataDir !== null },
       socketPath: broker.socketPath,
       limits: { maxBodyBytes, maxItemsPerRequest, maxItemBytes, maxQueuedItems, maxQueuedTokens },
     }
@@ -116,19 +118,19 @@ export class Report implements Observed {
   }
 
   #storage(): BrokerState['storage'] {
-    const { config, engine, store } = this.parts
+    const { dataDir, spillDir } = this.parts.config
+    const disk = this.#disk()
+    if (dataDir !== null && disk !== null) return { mode: 'disk', durable: true, dataDir, ...disk }
+    const spill = spillDir === null || disk === null ? null : { spillDir, ...disk }
+    return { mode: 'memory', durable: false, spill }
+  }
+
+  #disk(): DiskState | null {
+    const { engine, store } = this.parts
     const { disk } = engine
-    if (store === null || disk === null) return { mode: 'memory', durable: false }
-    const { fileBytes, usedBytes } = store.size()
-    return {
-      mode: 'disk',
-      durable: true,
-      dataDir: config.dataDir ?? '',
-      fileBytes,
-      usedBytes,
-      appendingBytes: disk.submissions.bytesUnderWay,
-      settlingBytes: disk.settlements.bytesUnderWay,
-      health: store.health,
-    }
+    if (store === null || disk === null) return null
+    const appendingBytes = disk.submissions.bytesUnderWay
+    const settlingBytes = disk.settlements.bytesUnderWay
+    return { ...store.size(), appendingBytes, settlingBytes, health: store.health }
   }
 }

@@ -45,19 +45,23 @@ export interface ConsumerState {
   readonly idleShareDuringInput: number | null
 }
 
+export interface DiskState {
+  readonly fileBytes: number
+  readonly usedBytes: number
+  /** Accepted items and results that are on their way to the disk. */
+  readonly appendingBytes: number
+  readonly settlingBytes: number
+  readonly health: StoreHealth
+}
+
 export type StorageState =
-  | { readonly mode: 'memory'; readonly durable: false }
   | {
-      readonly mode: 'disk'
-      readonly durable: true
-      readonly dataDir: string
-      readonly fileBytes: number
-      readonly usedBytes: number
-      /** Accepted items and results that are on their way to the disk. */
-      readonly appendingBytes: number
-      readonly settlingBytes: number
-      readonly health: StoreHealth
+      readonly mode: 'memory'
+      readonly durable: false
+      /** Where what memory has no room for waits, if there is such a folder. */
+      readonly spill: ({ readonly spillDir: string } & DiskState) | null
     }
+  | ({ readonly mode: 'disk'; readonly durable: true; readonly dataDir: string } & DiskState)
 
 export interface BrokerState {
   readonly version: string

@@ -12,11 +12,15 @@ const seconds = (ns: number) => Math.round(ns / 1e6) / 1e3
 export class Story {
   constructor(readonly log: Logger) {}
 
-  started(where: { socketPath: string; httpUrl: string }, dataDir: string | null): void {
+  started(
+    where: { socketPath: string; httpUrl: string },
+    { dataDir, spillDir }: { dataDir: string | null; spillDir: string | null },
+  ): void {
+    const spill = spillDir === null ? '' : `; what memory has no room for waits in ${spillDir}`
     if (dataDir === null)
       this.log.info(
-        { ...where, storage: 'memory', durable: false },
-        'started; storage: memory, not durable: what waits is lost when this process ends',
+        { ...where, storage: 'memory', durable: false, ...(spillDir === null ? {} : { spillDir }) },
+        `started; storage: memory, not durable: what waits is lost when this process ends${spill}`,
       )
     else
       this.log.info(

@@ -2,7 +2,9 @@
 //
 // Two steps, because a sync lies between them: `admit` judges the items, numbers them and keeps room;
 // once they are on disk, `stored` makes them wait. Whether an id is known is the store's to say, which
-// knows the ids of earlier lives too; what the core adds are the ids of items that are not durable.
+// knows the ids of earlier lives too; what the core adds are the ids of items that are not durable. In
+// memory mode the disk is where the rest waits when memory is full: the same two steps, and the ids of
+// both are the core's.
 
 import { endCleanup } from './cleanup.js'
 import { resumeInput } from './consumers.js'
@@ -17,6 +19,7 @@ import { hasRoom, isTooLarge, refuseForRoom } from './limits.js'
 import type { Model } from './models.js'
 import { modelOf } from './shapes.js'
 import type { State } from './state.js'
+import { armIdTimer } from './submit.js'
 import {
   type RestoredJob,
   type SettledStatus,
@@ -45,6 +48,7 @@ export function admit(state: State, block: SubmitBlock): void {
     if (codes[at] === SUBMIT_QUEUE_FULL) break
     if (codes[at] !== SUBMIT_ACCEPTED) continue
     sequences[at] = ++state.items.lastSequence
+    if (state.isDiskASpill) keepId(state, sequences[at], cut)
     reserve(state, job, 1, cut.length)
     accepted++
   }
@@ -64,6 +68,23 @@ function judge(state: State, job: Job, cut: Cut): number {
   return hasRoom(state, cut.length) ? SUBMIT_ACCEPTED : SUBMIT_QUEUE_FULL
 }
 
+/** An id of a spill: known here once the disk has the item, so that it may be sent again if it fails. */
+function keepId(state: State, sequence: number, cut: Cut): void {
+  const { idHash } = state
+  idHash.digest(cut.block.ids, cut.idFrom, cut.idTo)
+  const body = digestOf(state.config.hashSeed, cut)
+  state.admittedIds.set(sequence, { high: idHash.high, low: idHash.low, body })
+}
+
+function learnId(state: State, job: Job | undefined, sequence: number, code: number): void {
+  const id = state.admittedIds.get(sequence)
+  if (id === undefined) return
+  state.admittedIds.delete(sequence)
+  if (job === undefined || code !== SUBMIT_ACCEPTED) return
+  armIdTimer(state, job)
+  job.ids.accept(id.high, id.low, id.body)
+}
+
 function reserve(state: State, job: Job, items: number, tokens: number): void {
   state.reserved.items += items
   state.reserved.tokens += tokens
@@ -79,6 +100,7 @@ export function onStored(state: State, stored: StoredItems): void {
     const sequence = sequences[at]
     if (sequence === 0) continue
     state.lastStored = sequence
+    learnId(state, job, sequence, codes[at])
     if (state.early.delete(sequence)) continue
     state.reserved.items--
     state.reserved.tokens -= lengths[at]

@@ -56,6 +56,7 @@ import {
   type ItemFacts,
   type ItemView,
   type QuarantinedItem,
+  type TierCounts,
 } from './types.js'
 
 export class Core {
@@ -111,6 +112,16 @@ export class Core {
   /** What an item that has not ended waits for. */
   explain(slot: number): ItemFacts {
     return explain(this.state, slot)
+  }
+
+  /**
+   * Memory mode with a spill: whether new items go to disk, since memory holds so much or more. Once
+   * some do all do until none is left there, so that none overtakes those that wait.
+   */
+  spills(above: TierCounts): boolean {
+    const { waiting, reserved, tiers } = this.state
+    if (tiers.disk.items + reserved.items > 0) return true
+    return waiting.items >= above.items || waiting.tokens >= above.tokens
   }
 
   /** By their numbers, oldest first (S27). */

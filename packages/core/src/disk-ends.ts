@@ -41,6 +41,7 @@ export function endOnDisk(
     changeWaiting(state, job, model, -1, -lengths[i])
     state.settled[status]++
     job.settled[status]++
+    if (state.isDiskASpill) job.ids.settle(sequence, state.now)
   })
   if (ended.length === 0) return
   state.effects.push({

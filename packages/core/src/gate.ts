@@ -46,6 +46,8 @@ function reasonToOpen(state: State): GateReason | null {
   const { config, served } = state
   const threshold = releaseThreshold(state)
   const held = served.queueTokens
+  // The lanes grow no more once something is spilled: to wait for more in them might be for ever.
+  if (state.isDiskASpill && state.tiers.disk.items > 0) return 'disk'
   if (config.gateOpensOn === 'threshold') return held >= threshold ? 'threshold' : null
   // Twice the threshold opens without a ready batch: with many lanes none might ever be full.
   if (held >= threshold && (held >= 2 * threshold || isNormalBatchReady(state))) return 'threshold'

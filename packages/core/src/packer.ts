@@ -157,8 +157,14 @@ function fillUp(state: State, packing: Packing, longest: Shape): void {
   }
 }
 
-/** The disk tier goes before staging and lane (S12). */
+/** The disk tier goes before staging and lane (S12), but for a spill, which is younger. */
 function takeFresh(state: State, packing: Packing, shape: Shape, isHeldBack = false): void {
+  if (state.isDiskASpill) takeQueued(state, packing, shape, isHeldBack)
+  takeWindow(state, packing, shape, isHeldBack)
+  if (!state.isDiskASpill) takeQueued(state, packing, shape, isHeldBack)
+}
+
+function takeWindow(state: State, packing: Packing, shape: Shape, isHeldBack: boolean): void {
   const { window } = shape
   const { count } = window
   while (window.count > 0 && !packing.isClosed) {
@@ -167,7 +173,6 @@ function takeFresh(state: State, packing: Packing, shape: Shape, isHeldBack = fa
     if (packing.add(slot, source)) takeFromWindow(state, shape, slot)
   }
   if (window.count !== count) noteServed(state, shape)
-  takeQueued(state, packing, shape, isHeldBack)
 }
 
 function isPastDue(state: State, slot: number): boolean {

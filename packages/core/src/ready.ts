@@ -19,6 +19,9 @@ export type Work = 'reclaimed' | 'due' | 'alone' | 'disk' | 'lane' | 'cleanup'
 /** The two tiers of new work: each class knows what is ready of either. */
 type Fresh = 'disk' | 'lane'
 
+const DISK_FIRST = ['disk', 'lane'] as const
+const LANES_FIRST = ['lane', 'disk'] as const
+
 /** Where another class must find a shape that it is to be served instead. */
 type Place = Fresh | 'due'
 
@@ -66,14 +69,18 @@ function dueWork(state: State, cls: ContractClass): Choice | null {
   return { work: 'due', key: shape.key, isFull: isFullFor(cls, shape) }
 }
 
-/** The disk tier goes before the lanes (S12), and what is full alone before spans (S13b). */
+/**
+ * The disk tier goes before the lanes (S12), but for a spill, which is younger than they are; what is
+ * full alone goes before spans (S13b).
+ */
 function freshWork(
   state: State,
   cls: ContractClass,
   consumer: Consumer | null,
   need: Need,
 ): Choice | null {
-  const plain = freshOf(state, cls, consumer, 'disk') ?? freshOf(state, cls, consumer, 'lane')
+  const [first, second] = state.isDiskASpill ? LANES_FIRST : DISK_FIRST
+  const plain = freshOf(state, cls, consumer, first) ?? freshOf(state, cls, consumer, second)
   if (plain !== null) return plain
   const key = spanFor(state, cls, need)
   return key < 0 ? null : { work: 'lane', key, isSpan: true }

@@ -65,7 +65,8 @@ function endItem(state: State, slot: number, status: SettledStatus): void {
   state.settled[status]++
   job.settled[status]++
   // The store knows the ids of durable items (S36).
-  if (items.durable.get(slot) === 0) job.ids.settle(items.sequence.get(slot), state.now)
+  const isKnownHere = items.durable.get(slot) === 0 || state.isDiskASpill
+  if (isKnownHere) job.ids.settle(items.sequence.get(slot), state.now)
   dropDeadline(state, slot)
   if (state.excused.size > 0) state.excused.delete(slot)
   dropOwnWait(state, slot)

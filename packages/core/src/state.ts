@@ -28,6 +28,12 @@ import type {
 
 export const NS_PER_MS = 1_000_000
 
+interface AdmittedId {
+  readonly high: number
+  readonly low: number
+  readonly body: number
+}
+
 export interface Tally {
   items: number
   tokens: number
@@ -102,6 +108,13 @@ export class State {
   readonly served = { queueTokens: 0, queueItems: 0, waitingItems: 0, openItems: 0 }
   /** Admitted and not yet durable: they need room as if they waited. */
   readonly reserved = tally()
+  /**
+   * Memory mode: what is on disk is what memory had no room for. It is younger than the lanes, which go
+   * first, and its ids are known here, as those of all other items.
+   */
+  readonly isDiskASpill: boolean
+  /** Of admitted items of a spill, by number: known when the disk has them (S36). */
+  readonly admittedIds = new Map<number, AdmittedId>()
   /** Rows of the disk tier in memory, and tokens that loads under way will add. */
   readonly window = tally()
   tokensLoading = 0
@@ -139,6 +152,7 @@ export class State {
   readonly drain = { windowAt: 0, items: 0, tokens: 0, lastItems: 0, lastTokens: 0 }
 
   constructor(readonly config: CoreConfig) {
+    this.isDiskASpill = config.mode === 'memory'
     this.lengthClasses = new LengthClasses(config.roundTo, config.lengthClasses)
     this.items = new Items(config.lengthsOnly, !this.lengthClasses.isDefault, config.segmentBytes)
     this.idHash = new IdHash(config.hashSeed)

@@ -110,7 +110,7 @@ function bodyOf(state: State, cut: Cut): number {
   )
 }
 
-function armIdTimer(state: State, job: Job): void {
+export function armIdTimer(state: State, job: Job): void {
   if (state.timers.isSet(job.idTimer)) return
   state.timers.set(job.idTimer, state.now + state.config.resultsTtlMs * NS_PER_MS)
 }

@@ -1,5 +1,5 @@
 // `fabric-broker status`: the state of a running broker as a readable table.
-import type { BrokerState, ConsumerState } from '../state.js'
+import type { BrokerState, ConsumerState, DiskState } from '../state.js'
 import { fetchState, inBytes, table } from './ask.js'
 
 export async function status(flags: { broker: string; json?: boolean }): Promise<void> {
@@ -36,10 +36,16 @@ export function renderState(state: BrokerState): string {
 }
 
 function storageInWords(storage: BrokerState['storage']): string {
-  if (storage.mode === 'memory') return 'memory (not durable)'
-  const { dataDir, usedBytes, fileBytes, health } = storage
-  const words = `disk (durable) in ${dataDir}, ${inBytes(usedBytes)} of ${inBytes(fileBytes)}`
-  return health.state === 'ok' ? words : `${words}, ACCEPTS NOTHING: ${health.message}`
+  if (storage.mode === 'disk')
+    return `disk (durable) in ${storage.dataDir}, ${fileInWords(storage, 'ACCEPTS NOTHING')}`
+  if (storage.spill === null) return 'memory (not durable)'
+  const { spillDir } = storage.spill
+  return `memory (not durable), spill in ${spillDir}, ${fileInWords(storage.spill, 'SPILLS NOTHING')}`
+}
+
+function fileInWords({ usedBytes, fileBytes, health }: DiskState, refusal: string): string {
+  const words = `${inBytes(usedBytes)} of ${inBytes(fileBytes)}`
+  return health.state === 'ok' ? words : `${words}, ${refusal}: ${health.message}`
 }
 
 function gateInWords({ open, reason, progress, thresholdTokens }: BrokerState['gate']): string {

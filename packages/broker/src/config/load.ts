@@ -131,16 +131,27 @@ function withDefaults(given: ReadonlyMap<OptionName, unknown>): BrokerConfig {
     return [name, published && plain !== undefined ? plain : fallback]
   })
   const config = Object.fromEntries(entries) as BrokerConfig
-  return config.dataDir === null ? config : onDisk(config, given)
+  if (config.dataDir !== null)
+    return { ...onDisk(config, given), mode: given.has('mode') ? config.mode : 'disk' }
+  return config.spillDir === null ? config : withSpill(onDisk(config, given))
 }
 
-/** Defaults that are others in disk mode. */
+/** Defaults that are others where items wait on disk. */
 function onDisk(config: BrokerConfig, given: ReadonlyMap<OptionName, unknown>): BrokerConfig {
   return {
     ...config,
-    mode: given.has('mode') ? config.mode : 'disk',
     maxQueuedItems: given.has('maxQueuedItems') ? config.maxQueuedItems : DISK_MAX_QUEUED_ITEMS,
     maxQueuedTokens: given.has('maxQueuedTokens') ? config.maxQueuedTokens : DISK_MAX_QUEUED_TOKENS,
+  }
+}
+
+/** What memory mode holds by default is what may wait in memory. */
+function withSpill(config: BrokerConfig): BrokerConfig {
+  const { maxQueuedItems: items, maxQueuedTokens: tokens } = config
+  return {
+    ...config,
+    spillAboveItems: config.spillAboveItems ?? Math.min(items, OPTIONS.maxQueuedItems.fallback),
+    spillAboveTokens: config.spillAboveTokens ?? Math.min(tokens, OPTIONS.maxQueuedTokens.fallback),
   }
 }
 
@@ -150,6 +161,7 @@ function checkTogether(config: BrokerConfig): void {
     refuse('mode', 'disk needs a folder: set dataDir')
   if (config.mode === 'memory' && config.dataDir !== null)
     refuse('mode', 'memory keeps nothing, but dataDir is set: leave one of them out')
+  checkSpill(config)
   if (config.releaseThreshold !== null && config.releaseThreshold > config.maxQueuedTokens)
     refuse(
       'releaseThreshold',
@@ -160,6 +172,21 @@ function checkTogether(config: BrokerConfig): void {
       'maxItemBytes',
       `${config.maxItemBytes} is more than maxBatchBytes (${config.maxBatchBytes}): such an item would fit no batch`,
     )
+}
+
+function checkSpill({ dataDir, spillDir, ...config }: BrokerConfig): void {
+  const pairs = [
+    ['spillAboveItems', 'maxQueuedItems'],
+    ['spillAboveTokens', 'maxQueuedTokens'],
+  ] as const
+  if (spillDir !== null && dataDir !== null)
+    refuse('spillDir', 'dataDir is set, where all items wait on disk anyway: leave one of them out')
+  for (const [above, most] of pairs) {
+    const limit = config[above]
+    if (limit === null) continue
+    if (spillDir === null) refuse(above, 'it goes with spillDir')
+    if (limit > config[most]) refuse(above, `${limit} can never wait, ${most} is ${config[most]}`)
+  }
 }
 
 /** " (did you mean leaseTimeoutMs?)" for a name that differs from a known one only a little. */

@@ -98,14 +98,42 @@ export const OPTIONS = {
     min: 0,
     fallback: 64 * MiB,
   }),
+  spillDir: optional(
+    text({
+      group: STORAGE,
+      about:
+        'Memory mode: folder for what memory has no room for, with all results. It outlives nothing: its subfolder `fabric-spill` is emptied at the start.',
+      expects: 'path',
+      fallback: '',
+    }),
+    'none: a full queue refuses',
+  ),
+  spillAboveItems: optional(
+    integer({
+      group: STORAGE,
+      about: 'With spillDir: when so many items wait in memory, new ones wait on disk.',
+      min: 1,
+      fallback: 1,
+    }),
+    `${RULE_OPTIONS.maxQueuedItems.fallback}`,
+  ),
+  spillAboveTokens: optional(
+    integer({
+      group: STORAGE,
+      about: 'The same, in tokens.',
+      min: 1,
+      fallback: 1,
+    }),
+    'a quarter of memory, at 4 bytes a token',
+  ),
   maxQueuedItems: {
     ...RULE_OPTIONS.maxQueuedItems,
-    fallbackText: `${RULE_OPTIONS.maxQueuedItems.fallback}; in disk mode ${DISK_MAX_QUEUED_ITEMS}`,
+    fallbackText: `${RULE_OPTIONS.maxQueuedItems.fallback}; in disk mode or with spillDir ${DISK_MAX_QUEUED_ITEMS}`,
   },
   maxQueuedTokens: {
     ...RULE_OPTIONS.maxQueuedTokens,
     fallback: Math.floor(quarterOfMemoryBytes / 4),
-    fallbackText: `a quarter of memory, at 4 bytes a token; in disk mode ${DISK_MAX_QUEUED_TOKENS}`,
+    fallbackText: `a quarter of memory, at 4 bytes a token; in disk mode or with spillDir ${DISK_MAX_QUEUED_TOKENS}`,
   },
   maxKeptResultBytes: integer({
     group: LIMITS,

@@ -3,7 +3,7 @@
 
 import type { CoreCounts } from '@fabric/core'
 import { collectDefaultMetrics, Registry } from 'prom-client'
-import type { BrokerState } from '../state.js'
+import type { BrokerState, DiskState } from '../state.js'
 import type { Stats } from '../stats.js'
 import {
   bucketSamples,
@@ -229,12 +229,12 @@ function defineConsumers(define: Define, { state, rings }: Sources): void {
   define('ring_full_total', 'Claims that found no room', 'counter', () => rings().fulls)
 }
 
-/** No samples in memory mode. */
+/** No samples in memory mode without a spill. */
 function defineDisk(define: Define, { state }: Sources): void {
-  type Disk = Extract<BrokerState['storage'], { mode: 'disk' }>
-  const onDisk = (read: (disk: Disk) => number) => () => {
+  const onDisk = (read: (disk: DiskState) => number) => () => {
     const { storage } = state()
-    return storage.mode === 'disk' ? [{ labels: {}, value: read(storage) }] : []
+    const disk = storage.mode === 'disk' ? storage : storage.spill
+    return disk === null ? [] : [{ labels: {}, value: read(disk) }]
   }
   define(
     'disk_file_bytes',

@@ -1,5 +1,14 @@
 // The folder of the data file: made when it is missing, and held by one broker at a time.
-import { closeSync, constants, fstatSync, fsyncSync, openSync, statSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import net from 'node:net'
 import { join, resolve } from 'node:path'
 import { FabricError } from '@fabric/protocol'
@@ -25,6 +34,22 @@ export function makeDataDir(dataDir: string): void {
       `the folder ${dataDir} cannot be made: ${(cause as Error).message}`,
       { field: 'dataDir', cause },
     )
+  }
+}
+
+/** Only under the lock. @throws FabricError FABRIC_DISK_FAILED */
+export function removeData(dataDir: string): void {
+  for (const name of [DATA_FILE, LOCK_FILE]) {
+    const path = join(dataDir, name)
+    try {
+      rmSync(path, { force: true })
+    } catch (cause) {
+      throw new FabricError(
+        'FABRIC_DISK_FAILED',
+        `${path} cannot be removed: ${(cause as Error).message}`,
+        { cause },
+      )
+    }
   }
 }
 

@@ -36,7 +36,7 @@ export const dataFile = (dataDir: string): string => join(dataDir, DATA_FILE)
  */
 export function openEnvironment(
   dataDir: string,
-  { readOnly = false, onProblem = (_: string): void => {} } = {},
+  { readOnly = false, noSync = false, onProblem = (_: string): void => {} } = {},
 ): Environment {
   const path = dataFile(dataDir)
   if (readOnly && !existsSync(path))
@@ -52,6 +52,7 @@ export function openEnvironment(
       overlappingSync: false,
       compression: false,
       readOnly,
+      noSync,
     } as Parameters<typeof open>[0]) as RootDatabase<Buffer, Buffer>
     const tables = Object.fromEntries(
       TABLES.map((name) => [

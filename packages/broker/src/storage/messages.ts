@@ -6,8 +6,11 @@ import type { DiskShape, Recovery, StoredJob, StoreHealth, StoreProblem } from '
 
 export interface StoreSettings {
   readonly dataDir: string
-  /** `relaxed`: an append is answered before its sync, which follows within syncIntervalMs. */
-  readonly sync: 'always' | 'relaxed'
+  /**
+   * `relaxed`: an append is answered before its sync, which follows within syncIntervalMs. `never`: the
+   * file is of this process alone: made anew at the start, removed at the end, and nothing is synced.
+   */
+  readonly sync: 'always' | 'relaxed' | 'never'
   readonly syncIntervalMs: number
   readonly maxKeptResultBytes: number
   /** Settlements that wait in memory while the disk fails. */

@@ -7,6 +7,7 @@ import {
   type DirectoryLock,
   lockDataDir,
   makeDataDir,
+  removeData,
   reserveLockFile,
   syncDirectory,
 } from './data-dir.js'
@@ -54,6 +55,7 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
   const lock = await lockDataDir(dataDir)
   const settings: StoreSettings = { ...DEFAULTS, ...options, dataDir }
   try {
+    if (settings.sync === 'never') removeData(dataDir)
     reserveLockFile(dataDir)
     const store = new ThreadedStore(settings, lock)
     await store.open()
@@ -148,7 +150,7 @@ class ThreadedStore implements Store {
   /** Relaxed, what was answered may wait for its commit: who finds nothing asks again behind that. */
   async #readCommitted(ask: Read): Promise<LoadedItems | null> {
     const found = await this.#reader.ask<LoadedItems | null>(ask)
-    if (found !== null || this.#settings.sync === 'always') return found
+    if (found !== null || this.#settings.sync !== 'relaxed') return found
     await this.#writer.ask({ kind: 'commit' })
     return this.#reader.ask(ask)
   }
@@ -192,6 +194,7 @@ class ThreadedStore implements Store {
   async close(): Promise<void> {
     await this.#reader.close({ kind: 'close' })
     await this.#writer.close({ kind: 'close' })
+    if (this.#settings.sync === 'never') removeData(this.#settings.dataDir)
     this.#lock.release()
   }
 

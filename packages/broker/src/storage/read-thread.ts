@@ -32,7 +32,8 @@ function answer(reader: Reader, ask: Exclude<Read, { kind: 'close' }>): unknown 
 }
 
 try {
-  const environment = openEnvironment((workerData as StoreSettings).dataDir)
+  const { dataDir, sync } = workerData as StoreSettings
+  const environment = openEnvironment(dataDir, { noSync: sync === 'never' })
   const reader = new Reader(environment, (table, key) =>
     tell({ kind: 'damaged', table, key: new Uint8Array(key) }),
   )

@@ -104,7 +104,7 @@ export class WriteLoop {
     if (this.#closing !== null) return 0
     const sinceMs = performance.now() - this.#committedAt
     if (this.#failure !== null) return this.#settings.probeIntervalMs - sinceMs
-    if (this.#settings.sync === 'always' || this.#pending.length === 0) return 0
+    if (this.#settings.sync !== 'relaxed' || this.#pending.length === 0) return 0
     const isAnswered = this.#pending.every((pending) => pending.isAnswered)
     return isAnswered ? this.#settings.syncIntervalMs - sinceMs : 0
   }

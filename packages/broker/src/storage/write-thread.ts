@@ -11,7 +11,10 @@ const tell = (message: FromWriter) => port.postMessage(message)
 
 try {
   const found: string[] = []
-  const environment = openEnvironment(settings.dataDir, { onProblem: (text) => found.push(text) })
+  const environment = openEnvironment(settings.dataDir, {
+    noSync: settings.sync === 'never',
+    onProblem: (text) => found.push(text),
+  })
   let isOpen = false
   const writer = new Writer(environment, settings, (problem) => {
     if (isOpen) tell({ kind: 'problem', problem })

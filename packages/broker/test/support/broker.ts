@@ -5,7 +5,12 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
-import { type BrokerState, type RunningBroker, startBroker } from '../../src/index.ts'
+import {
+  type BrokerOptions,
+  type BrokerState,
+  type RunningBroker,
+  startBroker,
+} from '../../src/index.ts'
 import { until } from './until.ts'
 
 interface Answer {
@@ -32,7 +37,7 @@ export function temporaryFolder(): string {
 
 export async function testBroker(
   flags: Record<string, unknown> = {},
-  options: { helloDeadlineMs?: number } = {},
+  options: Pick<BrokerOptions, 'helloDeadlineMs' | 'openStore'> = {},
 ): Promise<TestBroker> {
   const log: TestBroker['log'] = []
   const lines = new Writable({

@@ -1,6 +1,8 @@
 // Memory mode under a producer that is a hundred times too fast, with real processes: it is refused in
-// time, the queue keeps its bound, and what was accepted comes back once. FABRIC_FLOOD_ITEMS for longer.
+// time, or what memory has no room for is spilled; what was accepted comes back once. FABRIC_FLOOD_ITEMS
+// for longer.
 import { appendFileSync, readFileSync } from 'node:fs'
+import type { BrokerState } from '@fabric/broker'
 import { expect, onTestFinished, test } from 'vitest'
 import { Plant, until } from './plant.js'
 
@@ -23,33 +25,41 @@ const block = (first: number) =>
     tokens: new Array(LENGTH).fill(first + i),
   }))
 
-const residentBytes = (pid: number | undefined) =>
-  1024 * Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
+const post = (plant: Plant, path: string, body?: unknown) =>
+  fetch(plant.url + path, {
+    method: 'POST',
+    headers: body === undefined ? {} : { 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
 
-test('S34: a producer a hundred times too fast is refused in time, and memory stays flat', {
-  timeout: 300_000,
-}, async () => {
-  const plant = new Plant([], ['--release-threshold', '1'])
-  onTestFinished(() => plant.close())
-  plant.brokerFlags.push('--max-queued-items', String(QUEUED_MAX))
+/** Anonymous and shared memory: mapped pages of a data file can be dropped at any time. */
+function residentBytes(pid: number | undefined): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const kilobytes = (name: string) =>
+    Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? 0)
+  return 1024 * (kilobytes('RssAnon') + kilobytes('RssShmem'))
+}
+
+interface Flood {
+  readonly accepted: readonly string[]
+  readonly refusals: number
+  readonly fullBytes: number
+  readonly greatestBytes: number
+}
+
+/** A producer that never waits, as it should; each answer says how much was taken. */
+async function flood(plant: Plant, check: (state: BrokerState) => void): Promise<Flood> {
   await plant.prepare()
   plant.spawnBroker()
   await plant.listening()
   plant.spawnConsumer(0)
-  const post = async (path: string, body?: unknown) =>
-    fetch(plant.url + path, {
-      method: 'POST',
-      headers: body === undefined ? {} : { 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
-  await post('/v1/jobs', { id: 'flood', model: 1 })
+  await post(plant, '/v1/jobs', { id: 'flood', model: 1 })
   const accepted: string[] = []
   let refusals = 0
   let fullBytes = 0
   let greatestBytes = 0
-  // It never waits, as a producer should; each answer says how much was taken.
   for (let first = 0; first < ITEMS; first += PER_REQUEST) {
-    const answer = await post('/v1/items?job=flood', block(first))
+    const answer = await post(plant, '/v1/items?job=flood', block(first))
     expect([200, 429]).toContain(answer.status)
     const body = (await answer.json()) as Answer
     const taken = body.items.filter(({ status }) => status === 'accepted')
@@ -61,23 +71,63 @@ test('S34: a producer a hundred times too fast is refused in time, and memory st
     const bytes = residentBytes(plant.broker?.child.pid)
     greatestBytes = Math.max(greatestBytes, bytes)
     if (first <= ITEMS / 4) fullBytes = Math.max(fullBytes, bytes)
-    const waiting = (await plant.state())?.items.waiting ?? 0
-    expect(waiting).toBeLessThanOrEqual(QUEUED_MAX)
+    const state = await plant.state()
+    if (state !== null) check(state)
   }
-  await post('/v1/jobs/flood/flush')
+  await post(plant, '/v1/jobs/flood/flush')
   await until(
     async () => (await plant.state())?.items.settled.completed === accepted.length,
     'what was accepted completes',
   )
-  const text = await (await fetch(`${plant.url}/v1/jobs/flood/results`)).text()
-  const ids = text
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line).id)
+  return { accepted, refusals, fullBytes, greatestBytes }
+}
+
+async function idsOfResults(plant: Plant): Promise<string[]> {
+  const response = await fetch(`${plant.url}/v1/jobs/flood/results?follow=true`)
+  const lines = (await response.text()).trimEnd().split('\n')
+  return lines.map((line) => JSON.parse(line).id)
+}
+
+function report(name: string, { accepted, refusals, fullBytes, greatestBytes }: Flood): string {
   const MiB = 2 ** 20
-  const line = `flood: ${ITEMS} items offered, ${accepted.length} accepted, ${refusals} refusals; resident ${(fullBytes / MiB).toFixed(0)} MiB after a quarter, ${(greatestBytes / MiB).toFixed(0)} MiB at most`
+  const line = `${name}: ${ITEMS} items offered, ${accepted.length} accepted, ${refusals} refusals; resident ${(fullBytes / MiB).toFixed(0)} MiB after a quarter, ${(greatestBytes / MiB).toFixed(0)} MiB at most`
   if (REPORT !== undefined) appendFileSync(REPORT, `${line}\n`)
-  expect(ids.toSorted()).toEqual(accepted.toSorted())
-  expect(refusals).toBeGreaterThan(0)
-  expect(greatestBytes, line).toBeLessThan(fullBytes * GROWTH_MAX)
+  return line
+}
+
+function plantWith(...flags: string[]): Plant {
+  const plant = new Plant([], ['--release-threshold', '1', ...flags])
+  onTestFinished(() => plant.close())
+  return plant
+}
+
+test('S34: a producer a hundred times too fast is refused in time, and memory stays flat', {
+  timeout: 300_000,
+}, async () => {
+  const plant = plantWith('--max-queued-items', String(QUEUED_MAX))
+  const flooded = await flood(plant, ({ items }) =>
+    expect(items.waiting).toBeLessThanOrEqual(QUEUED_MAX),
+  )
+  const line = report('flood', flooded)
+  expect((await idsOfResults(plant)).toSorted()).toEqual(flooded.accepted.toSorted())
+  expect(flooded.refusals).toBeGreaterThan(0)
+  expect(flooded.greatestBytes, line).toBeLessThan(flooded.fullBytes * GROWTH_MAX)
+})
+
+test('a spill takes all that a producer a hundred times too fast sends, and memory stays flat', {
+  timeout: 300_000,
+}, async () => {
+  const plant = plantWith('--spill-above-items', String(QUEUED_MAX))
+  plant.brokerFlags.push('--spill-dir', plant.folder)
+  let spilled = 0
+  const flooded = await flood(plant, ({ items, queue }) => {
+    spilled = Math.max(spilled, queue.disk.items)
+    // A request that began below the mark may end above it.
+    expect(items.waiting - queue.disk.items).toBeLessThanOrEqual(QUEUED_MAX + PER_REQUEST)
+  })
+  const line = report('flood with a spill', flooded)
+  expect((await idsOfResults(plant)).toSorted()).toEqual(flooded.accepted.toSorted())
+  expect(flooded.accepted).toHaveLength(ITEMS)
+  expect(spilled).toBeGreaterThan(0)
+  expect(flooded.greatestBytes, line).toBeLessThan(flooded.fullBytes * GROWTH_MAX)
 })
