@@ -11,6 +11,7 @@ import { resumeInput } from './consumers.js'
 import { Cut } from './cut.js'
 import { changePart, diskLength, partOf } from './disk.js'
 import { setDiskDeadline } from './disk-deadlines.js'
+import { hasRoomAtOnce, makeRowAtOnce } from './disk-rows.js'
 import { digestOf } from './hash.js'
 import { resultsStored } from './holds.js'
 import { ID_SAME_BODY, ID_UNKNOWN } from './id-index.js'
@@ -49,6 +50,7 @@ export function admit(state: State, block: SubmitBlock): void {
     if (codes[at] !== SUBMIT_ACCEPTED) continue
     sequences[at] = ++state.items.lastSequence
     if (state.isDiskASpill) keepId(state, sequences[at], cut)
+    if (cut.maxWaitMs > 0) state.admittedWaits.set(sequences[at], cut.maxWaitMs)
     reserve(state, job, 1, cut.length)
     accepted++
   }
@@ -65,7 +67,14 @@ function judge(state: State, job: Job, cut: Cut): number {
     if (known !== ID_UNKNOWN) return known === ID_SAME_BODY ? SUBMIT_DUPLICATE : SUBMIT_CONFLICT
   }
   if (job.resultsUnread) return SUBMIT_RESULTS_UNREAD
+  if (cut.maxWaitMs > 0 && !hasRoomAtOnce(state, cut.length)) return SUBMIT_QUEUE_FULL
   return hasRoom(state, cut.length) ? SUBMIT_ACCEPTED : SUBMIT_QUEUE_FULL
+}
+
+function takeWait(state: State, sequence: number): number {
+  const maxWaitMs = state.admittedWaits.get(sequence) ?? 0
+  if (maxWaitMs > 0) state.admittedWaits.delete(sequence)
+  return maxWaitMs
 }
 
 /** An id of a spill: known here once the disk has the item, so that it may be sent again if it fails. */
@@ -93,14 +102,17 @@ function reserve(state: State, job: Job, items: number, tokens: number): void {
 
 /** Gives the room of admitted items back; those that are on disk wait from now on. */
 export function onStored(state: State, stored: StoredItems): void {
-  const { job: id, model, lengths, sequences, codes } = stored
+  const { job: id, model, lengths, sequences, codes, block = null } = stored
+  const cut = block === null ? null : new Cut(block, state.config.lengthsOnly === true)
   // Its job may have been deleted while the disk was at work.
   const job = state.jobs.get(id)
   for (let at = 0; at < sequences.length; at++) {
     const sequence = sequences[at]
+    cut?.next(at)
     if (sequence === 0) continue
     state.lastStored = sequence
     learnId(state, job, sequence, codes[at])
+    const maxWaitMs = takeWait(state, sequence)
     if (state.early.delete(sequence)) continue
     state.reserved.items--
     state.reserved.tokens -= lengths[at]
@@ -109,9 +121,15 @@ export function onStored(state: State, stored: StoredItems): void {
     if (codes[at] !== SUBMIT_ACCEPTED) continue
     const shapeModel = modelOf(state, model[at])
     accept(state, job, shapeModel, sequence, lengths[at])
+    const deadlineAt = stored.deadlineAt?.[at] ?? 0
+    if (cut !== null && maxWaitMs > 0) {
+      const row = { job, model: shapeModel, sequence, acceptedAt: state.now, maxWaitMs, deadlineAt }
+      makeRowAtOnce(state, cut, row)
+      continue
+    }
     const part = partOf(state, job, shapeModel, diskLength(lengths[at]), sequence)
     changePart(state, part, 1, lengths[at])
-    setDiskDeadline(state, part, sequence, lengths[at], stored.deadlineAt?.[at] ?? 0)
+    setDiskDeadline(state, part, sequence, lengths[at], deadlineAt)
   }
   if (job !== undefined) touchJob(state, job)
 }

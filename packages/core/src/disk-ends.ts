@@ -32,9 +32,9 @@ export function endOnDisk(
   if (part === undefined) return
   const ended: number[] = []
   sequences.forEach((sequence, i) => {
-    if (sequence <= part.readUpTo || part.items === 0 || part.ended?.has(sequence)) return
-    part.ended ??= new Set()
-    part.ended.add(sequence)
+    if (sequence <= part.readUpTo || part.items === 0 || part.skipped?.has(sequence)) return
+    part.skipped ??= new Set()
+    part.skipped.add(sequence)
     ended.push(sequence)
     state.diskDeadlines.remove(sequence)
     changePart(state, part, -1, -lengths[i])

@@ -28,8 +28,8 @@ export class DiskPart {
   loading = 0
   /** No item of it was accepted before. */
   oldestAt = 0
-  /** Greater numbers that ended on disk, and that a read under way may still bring; or null. */
-  ended: Set<number> | null = null
+  /** Greater numbers that a read may still bring and that are not on disk alone: ended, or in memory. */
+  skipped: Set<number> | null = null
 
   constructor(
     readonly key: number,

@@ -8,18 +8,18 @@
 import { acceptIfEarly } from './admission.js'
 import type { ContractClass } from './contracts.js'
 import { Cut } from './cut.js'
-import { setDeadlineAt } from './deadlines.js'
 import { changePart, type DiskPart, dropPartIfUnused, findPart } from './disk.js'
 import { dropDiskDeadline } from './disk-deadlines.js'
+import { makeRow } from './disk-rows.js'
 import { dueHead, duePartAt } from './due.js'
 import { jobById, touchJob } from './jobs.js'
 import type { Shape } from './models.js'
 import { nextShorter } from './packer.js'
 import { type Choice, nextInRound } from './ready.js'
-import { keyOfLength, shapeOf } from './shapes.js'
+import { keyOfLength } from './shapes.js'
 import type { State } from './state.js'
 import type { CoreEvent, LoadedBlock } from './types.js'
-import { changeWaiting, queueItem } from './waiting.js'
+import { changeWaiting } from './waiting.js'
 
 /** Batches of the greatest contract that one load brings at most. */
 const BATCHES_PER_LOAD = 2
@@ -199,13 +199,18 @@ function takeIn(state: State, part: DiskPart, loaded: LoadedBlock): void {
   const cut = new Cut(block, state.config.lengthsOnly === true)
   for (let at = 0; at < block.count; at++) {
     cut.next(at)
-    if (hasEndedOnDisk(part, sequences[at])) continue
+    if (isSkipped(part, sequences[at])) continue
     const early = acceptIfEarly(state, part.job, model, sequences[at], cut.length)
-    const slot = makeRow(state, part, cut)
-    state.items.sequence.set(slot, sequences[at])
-    state.items.acceptedAt.set(slot, acceptedAt[at])
-    queueItem(state, slot)
-    takeDeadline(state, slot, deadlineAt?.[at] ?? 0)
+    // From now on the item's row has the timer.
+    dropDiskDeadline(state, sequences[at])
+    makeRow(state, cut, {
+      job: part.job,
+      model,
+      sequence: sequences[at],
+      acceptedAt: acceptedAt[at],
+      maxWaitMs: early ? (state.admittedWaits.get(sequences[at]) ?? 0) : 0,
+      deadlineAt: deadlineAt?.[at] ?? 0,
+    })
     if (!early) changePart(state, part, -1, -cut.length)
     part.oldestAt = acceptedAt[at]
     part.readUpTo = sequences[at]
@@ -215,34 +220,14 @@ function takeIn(state: State, part: DiskPart, loaded: LoadedBlock): void {
 
 /** What ended and was not brought any more: the store knew of its end. */
 function forgetRead(part: DiskPart): void {
-  if (part.ended === null) return
-  for (const sequence of part.ended) if (sequence <= part.readUpTo) part.ended.delete(sequence)
-  if (part.ended.size === 0) part.ended = null
+  if (part.skipped === null) return
+  for (const sequence of part.skipped) if (sequence <= part.readUpTo) part.skipped.delete(sequence)
+  if (part.skipped.size === 0) part.skipped = null
 }
 
-/** Its end was told: a read that was under way then brings it still. */
-function hasEndedOnDisk(part: DiskPart, sequence: number): boolean {
-  return sequence <= part.readUpTo || part.ended?.delete(sequence) === true
-}
-
-/** From now on the item's row has the timer. */
-function takeDeadline(state: State, slot: number, at: number): void {
-  if (at === 0) return
-  dropDiskDeadline(state, state.items.sequence.get(slot))
-  setDeadlineAt(state, slot, at)
-}
-
-function makeRow(state: State, { job, shape: { model } }: DiskPart, cut: Cut): number {
-  const { items } = state
-  const shape = shapeOf(state, model, cut.length)
-  const slot = items.alloc(0)
-  shape.items++
-  items.durable.set(slot, 1)
-  items.length.set(slot, cut.length)
-  items.shape.set(slot, shape.row)
-  items.job.set(slot, job.row)
-  items.store(slot, cut)
-  return slot
+/** It has ended, or was in memory from the first: a read brings it all the same. */
+function isSkipped(part: DiskPart, sequence: number): boolean {
+  return sequence <= part.readUpTo || part.skipped?.delete(sequence) === true
 }
 
 /**

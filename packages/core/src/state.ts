@@ -121,6 +121,8 @@ export class State {
   /** Greatest number whose durability was told, and those that were read back before that. */
   lastStored = 0
   readonly early = new Set<number>()
+  /** Of admitted items with a wait of their own, by number, ms. */
+  readonly admittedWaits = new Map<number, number>()
   leasedItems = 0
   acceptedItems = 0
   readonly settled: Record<SettledStatus, number> = {

@@ -120,6 +120,11 @@ export interface StoredItems {
   readonly sequences: Float64Array // [count]
   /** As in LoadedBlock. */
   readonly deadlineAt?: Float64Array | null // [count]
+  /**
+   * The items themselves, when some have a wait of their own: those stand in the window at once, and
+   * wait as their job does after a restart (S16).
+   */
+  readonly block?: SubmitBlock | null
   /** What the store says: SUBMIT_ACCEPTED where it is on disk, or why it is not kept. */
   readonly codes: Uint8Array // [count]
 }

@@ -1,6 +1,6 @@
 // A bench with a store beside the core: what disk mode's shell does, in memory.
 import type { CoreConfig, CoreEvent, Effect, StoredItems } from '../src/types.js'
-import { Bench, block, type ItemSpec } from './helpers.js'
+import { Bench, block as blockOf, type ItemSpec } from './helpers.js'
 import { ModelStore } from './model-store.js'
 
 export type Of<T extends Effect['type']> = Extract<Effect, { type: T }>
@@ -44,7 +44,10 @@ export class DiskBench extends Bench {
   /** Admits and appends; `stored` is to be told. */
   admit(items: readonly (number | ItemSpec)[], job = 0): StoredItems {
     const specs = this.specs(items)
-    const event: CoreEvent = { type: 'admit', block: block(specs, job) }
+    const event: Extract<CoreEvent, { type: 'admit' }> = {
+      type: 'admit',
+      block: blockOf(specs, job),
+    }
     const effects = this.do(event)
     const { sequences } = effects.find(({ type }) => type === 'admitted') as Of<'admitted'>
     const { model, lengths } = event.block
@@ -55,7 +58,8 @@ export class DiskBench extends Bench {
       model,
       length,
     }))
-    return { job, model, lengths, sequences, codes: this.store.append(rows) }
+    const block = specs.some(({ maxWaitMs }) => maxWaitMs !== undefined) ? event.block : null
+    return { job, model, lengths, sequences, block, codes: this.store.append(rows) }
   }
 
   keep(items: readonly (number | ItemSpec)[], job = 0): void {

@@ -97,6 +97,7 @@ export class Shelf {
       lengths: block.lengths.slice(0, block.count),
       sequences,
       codes,
+      block: block.maxWaitMs == null ? null : block,
     }
   }
 

@@ -53,6 +53,7 @@ export class Submissions {
       lengths: block.lengths.slice(0, count),
       sequences: admitted.sequences,
       deadlineAt: deadlinesOf(block, this.host.clock.now()),
+      block: block.maxWaitMs == null ? null : copyOf(block),
     }
     // Where ids can't be looked up the refusal stands: tried again, they are.
     const known = isRefusedForRoom(admitted.codes)
@@ -93,6 +94,23 @@ export class Submissions {
 function deadlinesOf({ deadlineMs }: SubmitBlock, now: number): Float64Array | null {
   if (deadlineMs == null) return null
   return Float64Array.from(deadlineMs, (ms) => (ms === 0 ? 0 : now + ms * NS_PER_MS))
+}
+
+/** Of a borrowed block, whose columns go on in larger buffers. */
+function copyOf(block: SubmitBlock): SubmitBlock {
+  const { count, maxWaitMs } = block
+  return {
+    job: block.job,
+    count,
+    model: block.model.slice(0, count),
+    lengths: block.lengths.slice(0, count),
+    tokens: block.tokens.slice(),
+    ids: block.ids.slice(0, block.idEnds[count - 1]),
+    idEnds: block.idEnds.slice(0, count),
+    payloads: block.payloads?.slice() ?? null,
+    payloadEnds: block.payloadEnds?.slice(0, count) ?? null,
+    maxWaitMs: maxWaitMs?.slice(0, count) ?? null,
+  }
 }
 
 function isRefusedForRoom(codes: Uint8Array): boolean {

@@ -48,8 +48,6 @@ const ID_CONFLICT: ErrorBody = {
   field: 'id',
 }
 export const NOT_DURABLE = 'this broker keeps items in memory only: it was started without dataDir'
-const WAIT_IN_MEMORY =
-  'in disk mode a wait of its own goes with durable: false; a job may have one for all its items'
 const QUEUE_FULL: ErrorBody = { code: 'FABRIC_QUEUE_FULL', message: 'the queue is full' }
 const RESULTS_UNREAD: ErrorBody = {
   code: 'FABRIC_RESULTS_UNREAD',
@@ -137,8 +135,6 @@ export class Ingest {
     const found = this.#refusing(raw, idOf(parsed.value), () => {
       const item = checkHead(parsed.value)
       const durable = this.#durability(item.durable)
-      if (durable && item.maxWaitMs !== undefined)
-        throw new FabricError('FABRIC_ITEM_MALFORMED', WAIT_IN_MEMORY, { field: 'maxWaitMs' })
       const job = item.job == null ? this.defaultJob : this.target.job(item.job)
       return { item, job, durable }
     })

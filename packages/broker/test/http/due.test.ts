@@ -1,5 +1,6 @@
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { testBroker } from '../support/broker.ts'
+import { items, temporaryFolder, testBroker } from '../support/broker.ts'
 import { FakeConsumer } from '../support/fake-consumer.ts'
 
 const BULK = 100_000
@@ -30,6 +31,25 @@ test('S16: an item with maxWaitMs is answered while a bulk job of its shape goes
   expect(items).toBeLessThan(BULK)
   const { text } = await broker.get('/metrics')
   expect(text).toMatch(/batch_source_total\{source="due"\} 1/)
+})
+
+test('S16: a durable item with maxWaitMs leaves on time, whatever waits on disk before it', async () => {
+  const dataDir = join(temporaryFolder(), 'data')
+  const broker = await testBroker({ dataDir, maxWaitMs: 0, cleanupIdleMs: 600_000 })
+  await broker.post('/v1/items', items(3))
+  const consumer = await FakeConsumer.connect(broker.socketPath, { contract: CONTRACT })
+  const quick = { id: 'quick', tokens: [1, 2, 3], maxWaitMs: 20 }
+  expect((await broker.post('/v1/items', [quick])).body.accepted).toBe(1)
+  const { ids } = await consumer.nextBatch()
+  expect(ids).toEqual(['quick'])
+  await broker.stop()
+
+  const again = await testBroker({ dataDir, maxWaitMs: 0 })
+  expect(again.state().queue.disk.items).toBe(4)
+  expect((await again.post('/v1/items', [quick])).body.duplicate).toBe(1)
+  const next = await FakeConsumer.connect(again.socketPath, { contract: CONTRACT })
+  await again.post('/v1/jobs/default/flush')
+  await next.work(() => again.state().items.settled.completed === 4)
 })
 
 test('a wait that is none is refused, with its field', async () => {

@@ -91,9 +91,6 @@ function checkNames({ consumers, events }: ScenarioData): void {
   })
 }
 
-/** What only an item that is kept in memory can have: the disk keeps none of it. */
-const IN_MEMORY = ['deadlineMs', 'maxWaitMs'] as const
-
 /** What the format holds and the core cannot do. */
 function checkReach({ events }: ScenarioData, mode: Rules['mode']): void {
   const refuseSettings = (field: string, settings: Readonly<Record<string, unknown>>) => {
@@ -101,10 +98,9 @@ function checkReach({ events }: ScenarioData, mode: Rules['mode']): void {
     if (durable === true && mode === 'memory') {
       refuse(`${field}.durable`, 'in memory mode nothing is durable: set config.mode to disk')
     }
-    for (const key of IN_MEMORY) {
-      if (settings[key] !== undefined && durable !== false && mode === 'disk') {
-        refuse(`${field}.${key}`, 'in disk mode only an item with "durable": false can have one')
-      }
+    // The simulated disk keeps none.
+    if (settings.deadlineMs !== undefined && durable !== false && mode === 'disk') {
+      refuse(`${field}.deadlineMs`, 'in disk mode only an item with "durable": false can have one')
     }
   }
   for (const [i, event] of events.entries()) {
