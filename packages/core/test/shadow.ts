@@ -715,6 +715,7 @@ export class Shadow {
         (one) =>
           one.contract.batchSize <= batchSize &&
           one.tokens <= member.tokens &&
+          this.mostPadded(one) <= this.mostPadded(member) &&
           one.contract.roundTo >= member.contract.roundTo,
       )
       if (!greatest) continue
