@@ -4,7 +4,7 @@
 // dispatch step finds nothing to do, because only then "nothing is ready" is settled for the instant.
 
 import type { Model } from './models.js'
-import { isAnythingReady } from './ready.js'
+import { isAnythingReady, isReadyForOthersThanHolders } from './ready.js'
 import { NS_PER_MS, type State, touch } from './state.js'
 import { TIMER_CLEANUP_IDLE } from './timers.js'
 
@@ -26,13 +26,9 @@ export function beginCleanups(state: State): boolean {
 function isDue(state: State, model: Model): boolean {
   const { cleanup } = model
   if (cleanup.active) return false
-  const drained =
-    model.freshItems > 0 &&
-    model.counted > 0 &&
-    model.countedBusyChannels === 0 &&
-    !isAnythingReady(state, model)
-  if (drained && model.inputEnded) return true
-  if (!drained || model.countedIdle === 0) {
+  const drained = model.freshItems > 0 && model.counted > 0 && model.countedBusyChannels === 0
+  if (drained && model.inputEnded && !isAnythingReady(state, model)) return true
+  if (!drained || model.countedIdle === 0 || isReadyForOthersThanHolders(state, model)) {
     stopWaitingForIdle(state, model)
     return false
   }

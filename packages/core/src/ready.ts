@@ -236,13 +236,28 @@ function mostNeedOf(state: State, cls: ContractClass): Need {
  * are empty then, so the need is that of a consumer with nothing in flight, if there is one.
  */
 export function isAnythingReady(state: State, model: Model): boolean {
-  const { serve } = state.config
+  return model.classes.some((cls) => isReadyForClass(state, cls))
+}
+
+/**
+ * The same without the consumers that suspects keep from other work: nobody knows for how long, and
+ * work that is ready for them alone may not wait beside an idle one (S27, I8).
+ */
+export function isReadyForOthersThanHolders(state: State, model: Model): boolean {
+  const { kept, suspectHolders } = model
+  if (kept === null && suspectHolders.length === 0) return isAnythingReady(state, model)
+  return model.classes.some((cls) => {
+    const holders = suspectHolders.filter((one) => one.cls === cls).length
+    const isForSuspects = holders + Number(kept?.cls === cls) === cls.members
+    return !isForSuspects && isReadyForClass(state, cls)
+  })
+}
+
+function isReadyForClass(state: State, cls: ContractClass): boolean {
+  const { model } = cls
   const need = model.countedIdle > 0 ? 2 : 1
-  for (const cls of model.classes) {
-    const lanesAllowed = serve === 'next' || cls === firstInLine(model)
-    if (choose(state, cls, lanesAllowed, null, need) !== null) return true
-  }
-  return false
+  const lanesAllowed = state.config.serve === 'next' || cls === firstInLine(model)
+  return choose(state, cls, lanesAllowed, null, need) !== null
 }
 
 /** The class of the model's first waiting consumer: the only one whose lanes count when plain. */

@@ -65,6 +65,22 @@ it('S27: whoever works on a suspect group holds nothing else', () => {
   ])
 })
 
+it('I8: what only a consumer of suspects is ready for does not keep an idle one waiting', () => {
+  const bench = new Bench({ cleanupIdleMs: 50 })
+  bench.register(1, { batchSize: 1 })
+  bench.submit([8])
+  bench.die(bench.sent[0])
+  bench.register(2, { batchSize: 1 })
+  bench.taken(bench.sent[1])
+  // Full for consumer 2, which may not have it; half of what is full for consumer 3.
+  bench.register(3, { batchSize: 2 })
+  bench.submit([8])
+  bench.advance(49)
+  expect(bench.sent.length).toBe(2)
+  bench.advance(1)
+  expect(bench.sent[2]).toMatchObject({ consumer: 3, ids: ['i1'], effect: { cleanup: true } })
+})
+
 it('S27: under load a consumer is kept for the group, and the others go on', () => {
   const bench = withBatch()
   bench.register(2)
