@@ -13,10 +13,13 @@ import { restart } from './runs/restart.mjs'
 import { sanitizers } from './runs/sanitizers.mjs'
 import { storeKill, storeModel } from './runs/store.mjs'
 import { stress } from './runs/stress.mjs'
+import { maxWait, starvation } from './runs/waits.mjs'
 
 const RUNS = {
   core,
   'core-mutations': coreMutations,
+  starvation,
+  'max-wait': maxWait,
   'ring-stress': stress,
   'ring-kill': kill,
   'ring-restart': restart,

@@ -162,7 +162,7 @@ function diskChanged(state: State, shape: Shape, before: number, tokens: number)
   model.diskItems += after - before
   if (before === 0 && after > 0) {
     model.onDisk.add(shape.key)
-    if (shape.queue.count === 0) beginPassingOver(state, shape)
+    beginPassingOver(state, shape, 'disk')
   }
   if (before > 0 && after === 0) model.onDisk.remove(shape.key)
   for (const cls of model.classes) {

@@ -7,8 +7,8 @@
 // heads of the shape's jobs are looked at, never its items (S14).
 //
 // Each contract class keeps its due shapes by due time. A shape that is full for the class anyway is
-// among them only for items with a wait of their own: those may not wait for its turn (I7), all others
-// keep the plain order (S12).
+// among them only for items with a wait of their own, and for a tier that was passed over for long: those
+// may not wait for its turn (I7), all others keep the plain order (S12).
 
 import type { ContractClass } from './contracts.js'
 import type { DiskPart } from './disk.js'
@@ -22,6 +22,9 @@ const NEVER = Number.POSITIVE_INFINITY
 /** It is due by its oldest item: no time is waited for. */
 const PAST = Number.NEGATIVE_INFINITY
 
+/** Where a shape's new work waits: staging and lane, or the disk tier. Each is passed over by itself. */
+export type Tier = 'queue' | 'disk'
+
 /** A shape's share of S16. */
 export class ShapeDue {
   /** Handle of its timer, or -1. */
@@ -30,8 +33,8 @@ export class ShapeDue {
   checkAt = NEVER
   /** Due time of its oldest item, when that is past. */
   oldestAt = NEVER
-  /** Since when it counts as passed over for long. */
-  starvedAt = NEVER
+  /** Since when what it has in a tier counts as passed over for long. */
+  readonly starvedAt: Record<Tier, number> = { queue: NEVER, disk: NEVER }
   /** Items whose own wait is over, or null when none ever had one. */
   own: OwnDue | null = null
   /** In the list of shapes to be looked at. */
@@ -40,7 +43,15 @@ export class ShapeDue {
   opensGate = false
 
   get isDue(): boolean {
-    return this.oldestAt < NEVER || this.starvedAt < NEVER || (this.own?.size ?? 0) > 0
+    return this.oldestAt < NEVER || this.isStarved || (this.own?.size ?? 0) > 0
+  }
+
+  get isStarved(): boolean {
+    return this.firstStarvedAt < NEVER
+  }
+
+  get firstStarvedAt(): number {
+    return Math.min(this.starvedAt.queue, this.starvedAt.disk)
   }
 
   get ownAt(): number {
@@ -89,7 +100,8 @@ function review(state: State, shape: Shape): void {
   const isPast = oldest <= state.now
   due.oldestAt = isPast ? oldest : NEVER
   setTimer(state, shape, isPast ? PAST : oldest)
-  if (!holdsFresh(shape)) due.starvedAt = NEVER
+  if (!holdsAny(shape, 'queue')) due.starvedAt.queue = NEVER
+  if (!holdsAny(shape, 'disk')) due.starvedAt.disk = NEVER
   for (const cls of model.classes) indexDue(cls, shape)
   if (state.gate.open) return
   const opens = (due.own?.size ?? 0) > 0 || (isPast && isDueByItsJob(state, shape))
@@ -106,8 +118,9 @@ function setTimer(state: State, shape: Shape, at: number): void {
   } else if (due.timer >= 0) state.timers.clear(due.timer)
 }
 
-function holdsFresh(shape: Shape): boolean {
-  return shape.queue.count + shape.window.count + shape.onDiskItems > 0
+/** Whether new work of the shape waits in the tier. */
+export function holdsAny({ queue, window, onDiskItems }: Shape, tier: Tier): boolean {
+  return tier === 'queue' ? queue.count > 0 : window.count + onDiskItems > 0
 }
 
 /** When the first item without a wait of its own is due, by the heads of the jobs. */
@@ -147,8 +160,7 @@ function isDueByItsJob(state: State, shape: Shape): boolean {
 function indexDue(cls: ContractClass, shape: Shape): void {
   const { due, row, key } = shape
   if (!cls.holds(key)) return
-  const isHeldBack = !isFullFor(cls, shape)
-  const at = isHeldBack ? Math.min(due.ownAt, due.oldestAt, due.starvedAt) : due.ownAt
+  const at = Math.min(due.ownAt, due.firstStarvedAt, isFullFor(cls, shape) ? NEVER : due.oldestAt)
   if (at < NEVER) cls.due.set(row, at, key)
   else cls.due.remove(row)
 }
@@ -169,27 +181,25 @@ export function forgetDue(state: State, shape: Shape): void {
   if (due.timer >= 0) state.timers.close(due.timer)
   if (due.opensGate) model.opensGate--
   for (const cls of model.classes) cls.due.remove(row)
-  model.lastServed.remove(row)
 }
 
 /**
- * The item without a wait of its own for which the shape is due: its oldest; -1 when it is not due, or
- * when that one is on disk.
+ * The item without a wait of its own for which the shape is due: its oldest, of a tier that was passed
+ * over for long if there is one; -1 when it is not due, or when that one is on disk.
  */
-export function dueHead(state: State, shape: Shape): number {
-  const { due } = shape
-  const isStarved = due.starvedAt < NEVER
+export function dueHead(state: State, { due, queue, window }: Shape): number {
   let best = -1
   let bestAt = NEVER
+  const isStarved = due.isStarved
   const look = (slot: number) => {
     const byJob = dueByJob(state, slot)
-    // What is passed over has no due time: its oldest item goes first.
-    const at = byJob <= state.now ? byJob : isStarved ? state.items.acceptedAt.get(slot) : NEVER
+    // What is passed over may have no due time: its oldest item goes first.
+    const at = isStarved ? state.items.acceptedAt.get(slot) : byJob <= state.now ? byJob : NEVER
     if (at >= bestAt) return
     bestAt = at
     best = slot
   }
-  shape.queue.forEachHead(look)
-  shape.window.forEachHead(look)
+  if (!isStarved || due.starvedAt.queue < NEVER) queue.forEachHead(look)
+  if (!isStarved || due.starvedAt.disk < NEVER) window.forEachHead(look)
   return best
 }

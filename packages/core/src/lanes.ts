@@ -33,7 +33,7 @@ export function queueChanged(
   }
   if (before === 0 && queue.count > 0) {
     link(shape)
-    if (shape.onDiskItems + shape.window.count === 0) beginPassingOver(state, shape)
+    beginPassingOver(state, shape, 'queue')
   }
   if (before > 0 && queue.count === 0) unlink(shape)
   noteForSpans(shape)

@@ -62,7 +62,7 @@ export const RULE_OPTIONS = {
   starveBatches: integer({
     group: GATE,
     about:
-      'A shape without maxWait that was passed over for so many batches of its model is served (S16). 0 = never.',
+      'Items without maxWait, or with one that is over, whose shape was passed over for so many batches of its model are served (S16). 0 = never.',
     min: 0,
     fallback: 10_000,
     published: 0,

@@ -6,6 +6,7 @@
 import type { ContractClass } from './contracts.js'
 import { takeFromWindow } from './disk.js'
 import { dueByJob, dueHead, isFullFor } from './due.js'
+import { ITEM_WINDOW } from './items.js'
 import { queueChanged } from './lanes.js'
 import { roundUp } from './length-classes.js'
 import type { Model, Shape } from './models.js'
@@ -106,8 +107,9 @@ export function pack(state: State, cls: ContractClass, choice: Choice): Packing 
   takeReclaimed(state, packing, shape)
   const isDue = cls.due.has(shape.row)
   const isHeldBack = isDue && !isFullFor(cls, shape)
+  const queueFirst = isQueueFirst(state, shape)
   if (isDue) takeDue(state, packing, shape, isHeldBack)
-  takeFresh(state, packing, shape, isHeldBack)
+  takeFresh(state, packing, shape, isHeldBack, queueFirst)
   if (choice.work === 'due') fillUp(state, packing, shape)
   if (choice.work === 'cleanup' && state.config.cleanupMerge) takeShorter(state, packing, shape)
   if (choice.isSpan === true) completeSpan(state, packing, shape)
@@ -122,22 +124,22 @@ function takeReclaimed(state: State, packing: Packing, shape: Shape): void {
 }
 
 /**
- * Items whose own wait is over, by due time, and the oldest one of a shape that is held back (S16). They
- * leave out of their jobs' turns: what is behind them in the batch follows the turns.
+ * Items whose own wait is over, by due time, and the oldest one of a shape that is held back or was passed
+ * over (S16). They leave out of their jobs' turns: what is behind them in the batch follows the turns.
  */
 function takeDue(state: State, packing: Packing, shape: Shape, isHeldBack: boolean): void {
-  const head = isHeldBack ? dueHead(state, shape) : -1
-  const { own } = shape.due
+  const { own, ownAt, isStarved, firstStarvedAt } = shape.due
+  const head = isHeldBack || isStarved ? dueHead(state, shape) : -1
   const isHeadPlain = head >= 0 && own?.has(head) !== true
-  const isHeadFirst = isHeadPlain && dueByJob(state, head) < shape.due.ownAt
-  if (isHeadFirst) takeOneDue(state, packing, head)
-  while (own !== null && own.first >= 0 && takeOneDue(state, packing, own.first));
-  if (isHeadPlain && !isHeadFirst) takeOneDue(state, packing, head)
-  if (packing.sources.due > 0) noteServed(state, shape)
+  const headAt = isHeadPlain ? Math.min(dueByJob(state, head), firstStarvedAt) : ownAt
+  if (isHeadPlain && headAt < ownAt) takeOneDue(state, packing, shape, head)
+  while (own !== null && own.first >= 0 && takeOneDue(state, packing, shape, own.first));
+  if (isHeadPlain && headAt >= ownAt) takeOneDue(state, packing, shape, head)
 }
 
-function takeOneDue(state: State, packing: Packing, slot: number): boolean {
+function takeOneDue(state: State, packing: Packing, shape: Shape, slot: number): boolean {
   if (packing.isClosed || !packing.add(slot, 'due')) return false
+  noteServed(state, shape, state.items.state.get(slot) === ITEM_WINDOW ? 'disk' : 'queue')
   withdraw(state, slot)
   return true
 }
@@ -157,11 +159,24 @@ function fillUp(state: State, packing: Packing, longest: Shape): void {
   }
 }
 
-/** The disk tier goes before staging and lane (S12), but for a spill, which is younger. */
-function takeFresh(state: State, packing: Packing, shape: Shape, isHeldBack = false): void {
-  if (state.isDiskASpill) takeQueued(state, packing, shape, isHeldBack)
+/**
+ * The disk tier goes before staging and lane (S12), but for a spill, which is younger; and where one of
+ * the two was passed over for long, that one goes first (I7).
+ */
+function isQueueFirst(state: State, { due: { starvedAt } }: Shape): boolean {
+  return starvedAt.queue === starvedAt.disk ? state.isDiskASpill : starvedAt.queue < starvedAt.disk
+}
+
+function takeFresh(
+  state: State,
+  packing: Packing,
+  shape: Shape,
+  isHeldBack = false,
+  queueFirst = isQueueFirst(state, shape),
+): void {
+  if (queueFirst) takeQueued(state, packing, shape, isHeldBack)
   takeWindow(state, packing, shape, isHeldBack)
-  if (!state.isDiskASpill) takeQueued(state, packing, shape, isHeldBack)
+  if (!queueFirst) takeQueued(state, packing, shape, isHeldBack)
 }
 
 function takeWindow(state: State, packing: Packing, shape: Shape, isHeldBack: boolean): void {
@@ -172,7 +187,7 @@ function takeWindow(state: State, packing: Packing, shape: Shape, isHeldBack: bo
     const source = isHeldBack && isPastDue(state, slot) ? 'due' : 'disk'
     if (packing.add(slot, source)) takeFromWindow(state, shape, slot)
   }
-  if (window.count !== count) noteServed(state, shape)
+  if (window.count !== count) noteServed(state, shape, 'disk')
 }
 
 function isPastDue(state: State, slot: number): boolean {
@@ -191,7 +206,7 @@ function takeQueued(state: State, packing: Packing, shape: Shape, isHeldBack = f
     queue.take(state.items, slot)
   }
   if (queue.count === count) return
-  noteServed(state, shape)
+  noteServed(state, shape, 'queue')
   queueChanged(state, shape, count, tokens)
 }
 

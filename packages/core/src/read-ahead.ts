@@ -45,8 +45,8 @@ export function awaitItems(state: State, cls: ContractClass, choice: Choice): bo
 
 /** What makes the shape due, and what a batch has room for beside it (S16). */
 function awaitDue(state: State, cls: ContractClass, shape: Shape): boolean {
-  // Those with a wait of their own are in memory, and wait for nothing.
-  if (shape.due.ownAt <= state.now) return false
+  // Those with a wait of their own are in memory, and wait for nothing but what was passed over.
+  if (shape.due.ownAt <= state.now && !shape.due.isStarved) return false
   if (dueHead(state, shape) < 0) return askOldest(state, shape, missing(cls, shape))
   return !holdsBatch(state, cls, shape) && ask(state, shape, missing(cls, shape))
 }

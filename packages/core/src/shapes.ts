@@ -4,6 +4,7 @@
 import { forgetDue } from './due.js'
 import { Model, Shape } from './models.js'
 import { newPlainList } from './shape-queue.js'
+import { forgetPassedOver } from './starvation.js'
 import type { State } from './state.js'
 
 export function modelOf(state: State, id: number): Model {
@@ -45,6 +46,7 @@ export function dropShapeIfUnused(state: State, shape: Shape): void {
   if (shape.items > 0 || shape.active) return
   for (const cls of shape.model.classes) cls.spans?.forget(shape)
   forgetDue(state, shape)
+  forgetPassedOver(shape)
   shape.model.shapes.delete(shape.key)
   state.shapes[shape.row] = null
   state.freeShapeRows.push(shape.row)

@@ -7,18 +7,6 @@ const HELD = { cleanupIdleMs: 1_000_000 }
 const bulk = (count: number, length: number, name = 'b'): ItemSpec[] =>
   Array.from({ length: count }, (_, i) => ({ id: `${name}${i}`, length }))
 
-/** Keeps one consumer at work until `until` says so; answers how many batches that took. */
-function workUntil(bench: Bench, until: (sent: Sent) => boolean, most: number): number {
-  for (let done = 0; done < most; done++) {
-    const sent = bench.sent[done]
-    if (sent === undefined) throw new Error(`nothing left after ${done} batches`)
-    if (until(sent)) return done
-    bench.complete(sent)
-    bench.advance(1)
-  }
-  throw new Error(`not within ${most} batches`)
-}
-
 const has = (id: string) => (sent: Sent) => sent.ids.includes(id)
 
 it('S16: an item with a wait of 20 ms passes 100,000 bulk items of its shape', () => {
@@ -27,7 +15,7 @@ it('S16: an item with a wait of 20 ms passes 100,000 bulk items of its shape', (
   bench.submit(bulk(100_000, 8))
   bench.submit([{ id: 'quick', length: 8, maxWaitMs: 20 }])
   // 20 batches of 1 ms each, and the two that stand in the channel.
-  expect(workUntil(bench, has('quick'), 30)).toBeLessThanOrEqual(23)
+  expect(bench.workUntil(has('quick'), 30)).toBeLessThanOrEqual(23)
   const sent = bench.sent.find(has('quick'))!
   expect(sent.ids[0]).toBe('quick')
   expect(sent.effect).toMatchObject({ source: 'due', normal: true, fill: 1 })
@@ -181,41 +169,6 @@ it('S35: items of a paused job are not due until it is resumed, and at once then
   bench.do({ type: 'resumeJob', job: 1 })
   bench.advance(0)
   expect(bench.sent.map((sent) => sent.ids)).toEqual([['own'], ['i0']])
-})
-
-it('S16: a rare shape under endless common ones leaves within starveBatches batches', () => {
-  const bench = new Bench({ ...HELD, starveBatches: 50 })
-  bench.register(1)
-  bench.submit([{ id: 'rare', length: 24 }])
-  for (let i = 0; i < 100; i++) bench.submit(bulk(8, 8, `r${i}-`))
-  const batches = workUntil(bench, has('rare'), 60)
-  expect(batches).toBeGreaterThanOrEqual(50)
-  expect(bench.sent[batches].effect).toMatchObject({ source: 'due', normal: false })
-})
-
-it('S16: a very long item among endless short ones leaves by starveBatches, 0 = never', () => {
-  const run = (starveBatches: number) => {
-    const bench = new Bench({ ...HELD, starveBatches, lengthClasses: [512] })
-    bench.register(1, { tokens: 2048, batchSize: 64 })
-    bench.do({ type: 'createJob', job: 1 })
-    for (let i = 0; i < 60; i++) bench.submit(bulk(4, 500, `s${i}-`))
-    bench.submit([{ id: 'long', length: 2000 }], 1)
-    bench.submit([{ id: 'other', length: 1000 }], 1)
-    bench.completeAll()
-    return bench
-  }
-  expect(run(20).sent.some(has('other'))).toBe(true)
-  expect(run(0).sent.some(has('other'))).toBe(false)
-})
-
-it('S16: shapes that are passed over for long take turns', () => {
-  const bench = new Bench({ ...HELD, starveBatches: 20 })
-  bench.register(1)
-  bench.submit([24, 32, 16])
-  for (let i = 0; i < 100; i++) bench.submit(bulk(8, 8, `r${i}-`))
-  for (const id of ['i0', 'i1', 'i2']) workUntil(bench, has(id), 40)
-  const due = bench.sent.filter((sent) => sent.effect.source === 'due')
-  expect(due).toHaveLength(3)
 })
 
 it('S10: the gate opens when an item with a due time of its own is due, and a default opens nothing', () => {

@@ -257,6 +257,18 @@ export class Bench {
     while (done < this.sent.length) this.complete(this.sent[done++])
   }
 
+  /** Completes batches, one a millisecond, until `until` is true of one; answers how many came before it. */
+  workUntil(until: (sent: Sent) => boolean, most: number): number {
+    for (let done = 0; done < most; done++) {
+      const sent = this.sent[done]
+      if (sent === undefined) throw new Error(`nothing left after ${done} batches`)
+      if (until(sent)) return done
+      this.complete(sent)
+      this.advance(1)
+    }
+    throw new Error(`not within ${most} batches`)
+  }
+
   of<T extends Effect['type']>(type: T): Kind<T>[] {
     return this.effects.filter((effect): effect is Kind<T> => effect.type === type)
   }

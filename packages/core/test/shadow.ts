@@ -1,5 +1,5 @@
 // A second, slow opinion of the core's state, made from its events and effects alone, and the
-// invariants checked on it (scheduling.md, I1 to I6, I8). It shares no code with the core.
+// invariants checked on it (scheduling.md, I1 to I8). It shares no code with the core.
 
 import type { Core } from '../src/core.js'
 import {
@@ -15,6 +15,7 @@ import {
   SUBMIT_QUEUE_FULL,
 } from '../src/types.js'
 import { ShadowDue } from './shadow-due.js'
+import { ShadowPassedOver } from './shadow-passed-over.js'
 import { ShadowQueues } from './shadow-queues.js'
 
 type ItemState = 'queued' | 'reclaimed' | 'retrying' | 'grouped' | 'leased' | 'settled'
@@ -100,11 +101,14 @@ export class Shadow {
   readonly cleaning = new Set<number>()
   private readonly queues: ShadowQueues
   private readonly due: ShadowDue
+  private readonly passedOver: ShadowPassedOver
   gateOpen = false
   private tickedAt = -1
   /** Since when a model has had an idle consumer and work, per model (I8). */
   /** Length of the item that the last submission was refused for, or 0 (S13b). */
   private refusedLength = 0
+  /** Jobs whose items are ready for nobody: as of the last event that changes it. */
+  private onHold = new Set<number>()
   private readonly stuckSince = new Map<number, number>()
 
   constructor(
@@ -113,6 +117,10 @@ export class Shadow {
   ) {
     this.queues = new ShadowQueues(config)
     this.due = new ShadowDue(config)
+    this.passedOver = new ShadowPassedOver(
+      config,
+      (item) => `${item.model}:${this.queues.paddedLength(item.length)}`,
+    )
   }
 
   apply(
@@ -122,9 +130,18 @@ export class Shadow {
     now: number,
   ): void {
     this.applyEvent(event, now)
-    if (HOLDING.has(event.type)) this.queues.setHeld(this.jobsOnHold())
+    if (HOLDING.has(event.type)) this.setHeld()
     for (const effect of effects) this.applyEffect(event, effect, submitted, now)
     if (event.type === 'deleteJob') this.endOnDisk(event.job)
+  }
+
+  private setHeld(): void {
+    const before = this.onHold
+    this.onHold = this.jobsOnHold()
+    this.queues.setHeld(this.onHold)
+    for (const item of this.unsettled) {
+      if (before.has(item.job) && !this.onHold.has(item.job)) this.passedOver.wait(item)
+    }
   }
 
   /** Without effects: what is on disk has no slot to tell of. */
@@ -164,6 +181,9 @@ export class Shadow {
     this.lost.length = 0
     this.cleaning.clear()
     this.queues.clear()
+    this.onHold.clear()
+    this.passedOver.clear()
+    for (const item of this.unsettled) this.passedOver.wait(item)
     this.gateOpen = false
   }
 
@@ -171,6 +191,7 @@ export class Shadow {
     item.acceptedAt = now
     this.items.set(number, item)
     this.unsettled.add(item)
+    this.passedOver.wait(item)
   }
 
   private applyEvent(event: CoreEvent, now: number): void {
@@ -227,6 +248,7 @@ export class Shadow {
     for (const item of this.unsettled) {
       if (item.state !== 'retrying' || item.dueAt > now) continue
       item.state = 'queued'
+      this.passedOver.wait(item)
       if (!item.durable) this.queues.arrive(item, false)
     }
   }
@@ -441,6 +463,7 @@ export class Shadow {
     const items = [...effect.items].map((slot) => this.itemOf(slot))
     this.checkSpan(effect, consumer, items)
     this.checkDue(effect, consumer, items, now)
+    this.passedOver.served(consumer.contract.model, items)
     for (const item of items) {
       check(
         item.state === 'queued' || item.state === 'reclaimed' || item.state === 'grouped',
@@ -760,9 +783,8 @@ export class Shadow {
     check(lengths.length >= count, 'S13a: a span of less than a full count')
     const span = lengths.sort((a, b) => b - a).slice(0, count)
     const waste = 1 - sum(span) / (longest * count)
-    const onHold = this.jobsOnHold()
     const waiting = [...this.unsettled].filter(
-      (item) => item.model === consumer.contract.model && !onHold.has(item.job),
+      (item) => item.model === consumer.contract.model && !this.onHold.has(item.job),
     )
     if (!this.inputLengthsDiffer(consumer.contract.model)) {
       check(this.fullBatches(consumer, waiting) === 0, 'S13b: a span before a lane that is full')
@@ -788,16 +810,37 @@ export class Shadow {
     const isAlone = !this.holds(consumer, items[0])
     const isAhead = effect.group !== null || effect.source === 'reclaimed' || isAlone
     if (isAhead || this.inputLengthsDiffer(model)) return
-    const bound = effect.source === 'due' ? first : Number.POSITIVE_INFINITY
+    const waiting = [...this.unsettled].filter(
+      (item) => item.model === model && item.state === 'queued' && !this.onHold.has(item.job),
+    )
+    const left = waiting.filter((item) => this.holds(consumer, item) && !items.includes(item))
+    if (effect.source !== 'due') this.checkPassedOver(left, items)
     // In disk mode an older shape may be on its way from disk, or have been older than it turned out.
     if (effect.source === 'due' && !isSure) return
-    const onHold = this.jobsOnHold()
-    for (const item of this.unsettled) {
-      if (item.model !== model || item.state !== 'queued' || onHold.has(item.job)) continue
-      if (!this.due.hasOwn(item) || !this.holds(consumer, item) || items.includes(item)) continue
+    const bound = effect.source === 'due' ? first : Number.POSITIVE_INFINITY
+    for (const item of left) {
       const at = this.due.at(item)
-      check(at > this.tickedAt || at >= bound, `S16: ${item.id} is due and was passed over`)
+      if (at > this.tickedAt || at >= bound) continue
+      const like = waiting.filter((one) => this.standsWith(one, item))
+      const isOwn = this.due.hasOwn(item)
+      // What is full anyway keeps its turn (S13), unless the item has a wait of its own.
+      check(
+        !isOwn && this.fullBatches(consumer, like) > 0,
+        `S16: ${item.id} is due and was passed over`,
+      )
     }
+  }
+
+  /** I7: a shape whose items have no wait is due when it was passed over for long. */
+  private checkPassedOver(left: readonly ShadowItem[], taken: readonly ShadowItem[]): void {
+    const withoutWait = left.filter((item) => this.due.at(item) === Number.POSITIVE_INFINITY)
+    const found = this.passedOver.find(withoutWait, taken)
+    check(found === null, `I7: ${found?.id} was passed over for too many batches`)
+  }
+
+  private standsWith(one: ShadowItem, item: ShadowItem): boolean {
+    const shapes = [one, item].map(({ length }) => this.queues.paddedLength(length))
+    return shapes[0] === shapes[1]
   }
 
   private hasSpans(): boolean {
