@@ -332,6 +332,8 @@ class Broker implements RunningBroker {
       renew: (consumer) => engine().renew(consumer),
       taken: (consumer, batch) => engine().taken(consumer, batch),
       results: (consumer, message) => engine().results(consumer, message),
+      takesEarlierResults: config.dataDir !== null,
+      earlierResults: (consumer, message) => engine().earlierResults(consumer, message),
       drain: (consumer) => engine().drain(consumer),
       room: (consumer, hasRoom) => engine().room(consumer, hasRoom),
       gone: (connection, consumer, cause) => this.#gone(connection, consumer, cause),

@@ -9,7 +9,7 @@ import type {
   Effect,
   SubmitBlock,
 } from '@fabric/core'
-import { FabricError, type ResultsMessage } from '@fabric/protocol'
+import { type EarlierResults, FabricError, type ResultsMessage } from '@fabric/protocol'
 import type { Connection, ConsumerInfo, Registration } from './channels/connection.js'
 import { NS_PER_MS } from './clock.js'
 import { CoreTimer } from './core-timer.js'
@@ -205,6 +205,12 @@ export class Engine {
     this.#message = null
   }
 
+  /** Of batches that an earlier life gave out (S26). */
+  earlierResults(consumer: number, message: EarlierResults): void {
+    if (this.disk === null) this.results(consumer, message.results)
+    else this.disk.earlierResults.take(consumer, message)
+  }
+
   disconnect(consumer: number, cause: DeathCause): void {
     if (!this.consumers.has(consumer)) return
     this.#step({ type: 'disconnect', consumer, cause })
@@ -345,7 +351,12 @@ export class Engine {
       if (!waits) this.#pumpSoon()
     }
     const host = { store, jobs, stats, story, clock, run, hold }
-    return new Durability(host, core.items, (job) => this.#endJob(job))
+    const settleEarlier = (message: ResultsMessage, event: CoreEvent) => {
+      this.#message = message
+      run(event)
+      this.#message = null
+    }
+    return new Durability(host, core.items, (job) => this.#endJob(job), settleEarlier)
   }
 
   #endJob(job: Job): void {

@@ -90,8 +90,15 @@ export class Settlement {
   }
 }
 
+/** What the consumer said of an item, by the message's entry. */
+export const sentValue = (
+  status: 'completed' | 'failed',
+  entry: number,
+  message: ResultsMessage,
+): Value => resultValue({ reason: 'result' }, status, entry, message)
+
 function resultValue(
-  { reason }: SettleEffect,
+  { reason }: Pick<SettleEffect, 'reason'>,
   status: SettledStatus,
   entry: number,
   message: ResultsMessage | null,

@@ -67,6 +67,13 @@ export class Story {
     )
   }
 
+  earlierResults(taken: number, dropped: number): void {
+    this.log.info(
+      { taken, dropped },
+      `a consumer brought results of an earlier life of this broker: ${taken} were of items that still wait, ${dropped} of none`,
+    )
+  }
+
   jobWriteFailed(error: unknown): void {
     this.log.error({ err: error }, 'the state of a job could not be kept')
   }

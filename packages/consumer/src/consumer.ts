@@ -53,6 +53,7 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
   #link: Link | null = null
   #state: ConsumerStatus['state'] = 'new'
   #welcome: Welcome | null = null
+  #isConnected = false
   #draining: Promise<void> | null = null
   #hasSaidUnreachable = false
   #batches = 0
@@ -68,7 +69,7 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
     this.#ended.catch(() => {}) // whoever awaits it hears of it; nobody has to
     this.#feed = new BatchFeed(this.#options.policy, {
       taken: (epoch, batch) => this.#link?.send({ type: 'taken', epoch, batch }),
-      results: (batch, brokerLife, body) => this.#sendResults(batch, brokerLife, body),
+      results: (...sent) => this.#sendResults(...sent),
       settled: (batch, tookMs) => this.#onSettled(batch, tookMs),
       broken: (epoch, error) => this.#link?.send({ type: 'reset', epoch, error }),
     })
@@ -207,6 +208,7 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
         this.#feed.disconnected()
         break
       case 'disconnected':
+        this.#isConnected = false
         this.#feed.disconnected()
         if (this.#state === 'registered') this.#state = 'connecting'
         this.emit('disconnected', report.error)
@@ -230,13 +232,14 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
 
   #onConnected({ epoch, welcome, descriptors, droppedResults }: ConnectedReport): void {
     const { logger } = this.#options
+    this.#isConnected = true
     this.#hasSaidUnreachable = false
     if (droppedResults > 0) this.#warnDropped({ messages: droppedResults })
+    this.#welcome = welcome
     if (this.#draining !== null) {
       closeDescriptors(descriptors)
       return
     }
-    this.#welcome = welcome
     this.#state = 'registered'
     this.#feed.connected(epoch, welcome, descriptors)
     const { name, transport, transportReason, layout } = welcome
@@ -262,10 +265,25 @@ export class Consumer extends EventEmitter<ConsumerEvents> {
     this.#hasSaidUnreachable = true
   }
 
-  #sendResults(batch: number, brokerLife: bigint, body: Uint8Array): void {
+  /** Who answers next may be another life of the broker: without a connection the items go with it. */
+  #sendResults(
+    batch: number,
+    brokerLife: bigint,
+    body: Uint8Array,
+    earlier: (() => Uint8Array) | null,
+  ): void {
     const life = brokerLife.toString(16).padStart(16, '0')
-    if (this.#welcome?.brokerLife !== life) this.#warnDropped({ batch })
-    else this.#link?.send({ type: 'results', brokerLife: life, body }, [body.buffer as ArrayBuffer])
+    const isSameLife = this.#welcome?.brokerLife === life
+    if (this.#isConnected && !isSameLife && this.#welcome?.earlierResults !== true) {
+      this.#warnDropped({ batch })
+      return
+    }
+    const withItems = this.#isConnected && isSameLife ? null : (earlier?.() ?? null)
+    const bodies = withItems === null ? [body] : [body, withItems]
+    this.#link?.send(
+      { type: 'results', brokerLife: life, body, earlier: withItems },
+      bodies.map(({ buffer }) => buffer as ArrayBuffer),
+    )
   }
 
   /** The items are queued again, or in disk mode were never lost: only this work is (S26). */

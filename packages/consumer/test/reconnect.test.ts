@@ -103,6 +103,52 @@ describe.each(['socket', 'ring'] as const)('reconnect by the %s', (transport) =>
     expect(lines.filter(({ message }) => message.includes('started anew'))).toHaveLength(1)
   })
 
+  test.each([
+    ['in hand when it came back', false],
+    ['ready while there was none', true],
+  ])(
+    'S26: results %s as another life go to it with their items, if it takes them',
+    async (_, isAway) => {
+      const options = { transport, brokerLife: 1n, earlierResults: true }
+      const { broker, consumer } = await start(options)
+      const { promise, open } = gate()
+      void consumer.run(async (batch) => {
+        if (batch.id === 1) await promise
+        return batch.itemIds.map((id) => `of ${id}`)
+      })
+      const first = await broker.registered()
+      first.send({
+        batch: 1,
+        items: [
+          { id: 'x', tokens: [1, 2] },
+          { id: 'y', tokens: [3] },
+        ],
+      })
+      await first.until(() => first.taken.length === 1)
+      const lost = new Promise((resolve) => consumer.once('disconnected', resolve))
+      const settled = new Promise((resolve) => consumer.once('settled', resolve))
+      const again = new Promise((resolve) => consumer.once('registered', resolve))
+      await broker.stop()
+      await lost
+      if (isAway) open()
+      if (isAway) await settled
+      broker.options = { ...broker.options, brokerLife: 2n }
+      await broker.listen()
+      await again
+      open()
+      const second = await broker.registered(1)
+      await second.until(() => second.earlier.length === 1)
+      const { results, ids, tokens } = second.earlier[0]
+      expect([...tokens]).toEqual([1, 2, 3])
+      expect(new TextDecoder().decode(ids)).toBe('xy')
+      expect(results).toMatchObject({ batch: 1, brokerLife: 1n, count: 2 })
+      expect(new TextDecoder().decode(results.value(1))).toBe('"of y"')
+      second.send({ batch: 2, items: ONE })
+      await second.outcomes(2, 1)
+      expect(second.results.map(({ batch }) => batch)).toEqual([2])
+    },
+  )
+
   test('a batch that was not taken when the connection ended is not worked on', async () => {
     const { broker, consumer } = await start({ transport })
     const { promise, open } = gate()

@@ -14,6 +14,7 @@ import { onDiskDeadline } from './disk-deadlines.js'
 import { endOnDisk } from './disk-ends.js'
 import { dispatch } from './dispatch.js'
 import { onDueTimer, updateDue } from './due.js'
+import { onEarlierResults } from './earlier-results.js'
 import { explain } from './explain.js'
 import { find } from './find.js'
 import { openGateIfDue } from './gate.js'
@@ -162,6 +163,7 @@ const handlers: { readonly [T in CoreEvent['type']]: Handler<T> } = {
   resultsStored: (state, event) => resultsStored(state, event.job, event.bytes),
   register: (state, event) => register(state, event.consumer, event.name, event.contract),
   results: (state, event) => onResults(state, event),
+  earlierResults: (state, event) => onEarlierResults(state, event),
   renew: (state, event) => ofConsumer(state, event.consumer, renew),
   taken: (state, event) =>
     ofConsumer(state, event.consumer, (_, consumer) => onTaken(state, consumer, event.batch)),

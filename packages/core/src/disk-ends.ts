@@ -1,4 +1,5 @@
-// Items that end while they are on disk alone: cancelled, or past their deadline (S35).
+// Items that end while they are on disk alone: cancelled, past their deadline (S35), or by a result of
+// an earlier life of the broker (S26).
 //
 // They have no row: their part of a shape counts one less, and the shell settles them in the store. A
 // part is read in the order of numbers, so the last number read says which items are in memory: those
@@ -8,6 +9,7 @@ import { changePart, dropPartIfUnused, findPart } from './disk.js'
 import { touchJob } from './jobs.js'
 import { keyOfLength } from './shapes.js'
 import type { State } from './state.js'
+import type { SettledStatus } from './types.js'
 import { changeWaiting } from './waiting.js'
 
 export interface DiskPlace {
@@ -16,20 +18,20 @@ export interface DiskPlace {
   readonly paddedLength: number
 }
 
-/** `lengths[i]` is the length of item `sequences[i]`. */
+/** `lengths[i]` is the length of item `sequences[i]`. Answers whether any ended. */
 export function endOnDisk(
   state: State,
   { job: jobId, model: modelId, paddedLength }: DiskPlace,
   sequences: readonly number[],
   lengths: readonly number[],
-  status: 'cancelled' | 'expired',
-): void {
+  status: Exclude<SettledStatus, 'quarantined'>,
+): boolean {
   const job = state.jobs.get(jobId)
   const model = state.models.get(modelId)
   const shape = model?.shapes.get(keyOfLength(state, paddedLength))
-  if (job === undefined || model === undefined || shape === undefined) return
+  if (job === undefined || model === undefined || shape === undefined) return false
   const part = findPart(job, shape, paddedLength)
-  if (part === undefined) return
+  if (part === undefined) return false
   const ended: number[] = []
   sequences.forEach((sequence, i) => {
     if (sequence <= part.readUpTo || part.items === 0 || part.skipped?.has(sequence)) return
@@ -43,7 +45,7 @@ export function endOnDisk(
     job.settled[status]++
     if (state.isDiskASpill) job.ids.settle(sequence, state.now)
   })
-  if (ended.length === 0) return
+  if (ended.length === 0) return false
   state.effects.push({
     type: 'endedOnDisk',
     job: jobId,
@@ -54,4 +56,5 @@ export function endOnDisk(
   })
   touchJob(state, job)
   dropPartIfUnused(state, part)
+  return true
 }

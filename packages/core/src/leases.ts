@@ -229,9 +229,9 @@ export function pullOut(state: State, slot: number): void {
   stopWaiting(state, slot)
 }
 
-function tellLate(
+export function tellLate(
   state: State,
-  event: ResultsEvent,
+  event: Pick<ResultsEvent, 'consumer' | 'batch'>,
   places: ArrayLike<number>,
   unknownLease: boolean,
 ): void {

@@ -265,6 +265,17 @@ export type CoreEvent =
       readonly sequences: readonly number[]
       readonly lengths: readonly number[]
     }
+  /**
+   * Results of batches of an earlier life of the broker, which the store has found to be of these items;
+   * those of `unknown` places are of none (S26).
+   */
+  | {
+      readonly type: 'earlierResults'
+      readonly consumer: number
+      readonly batch: number
+      readonly items: readonly EarlierResult[]
+      readonly unknown: readonly number[]
+    }
   /** Has some items of a job read that are on disk, also while it is on hold: to cancel them. */
   | { readonly type: 'readOut'; readonly job: number }
   /** Accepts quarantined items anew, by their numbers, or forgets them (S27). */
@@ -274,6 +285,18 @@ export type CoreEvent =
   | { readonly type: 'tick' }
   /** Decides at most one batch. Repeated until no dispatch effect comes back (I5). */
   | { readonly type: 'dispatch' }
+
+/** Of a durable item that the store calls unsettled. */
+export interface EarlierResult {
+  readonly job: number
+  readonly model: number
+  readonly paddedLength: number
+  readonly sequence: number
+  readonly length: number
+  /** Its place in the batch of then. */
+  readonly index: number
+  readonly status: 'completed' | 'failed'
+}
 
 /**
  * One batch, decided. `items` and the object itself are borrowed: valid until the next `dispatch`
@@ -404,8 +427,8 @@ export type Effect =
       readonly reason: SettleReason
     }
   /**
-   * Items that ended on disk: cancelled, or past their deadline (S35). Only the store knows their ids;
-   * the shell settles them there.
+   * Items that ended on disk: cancelled, past their deadline (S35), or by a result of an earlier life
+   * (S26). Only the store knows their ids; the shell settles them there.
    */
   | {
       readonly type: 'endedOnDisk'
@@ -413,7 +436,7 @@ export type Effect =
       readonly model: number
       readonly paddedLength: number
       readonly sequences: readonly number[]
-      readonly status: 'cancelled' | 'expired'
+      readonly status: Exclude<SettledStatus, 'quarantined'>
     }
   | { readonly type: 'batchDone'; readonly consumer: number; readonly batch: number }
   /** Results dropped because their item had ended, or their lease is unknown (S26). */

@@ -20,6 +20,7 @@ export const FrameType = {
   drain: 7, // either, empty: take, or send, nothing new
   bye: 8, // consumer, empty: all is settled, the close that follows is clean
   batch: 9, // broker, batch.ts: the socket transport
+  earlierResults: 10, // consumer, earlier-results.ts: of batches of another life of the broker
 } as const
 export type FrameType = (typeof FrameType)[keyof typeof FrameType]
 
@@ -30,7 +31,8 @@ export interface Frame {
 }
 
 const types: ReadonlySet<number> = new Set(Object.values(FrameType))
-const isData = (type: number) => type === FrameType.results || type === FrameType.batch
+const DATA: readonly number[] = [FrameType.results, FrameType.batch, FrameType.earlierResults]
+const isData = (type: number) => DATA.includes(type)
 
 export function encodeFrame(type: FrameType, ...parts: readonly Uint8Array[]): Uint8Array {
   let length = FRAME_HEADER_BYTES

@@ -1,4 +1,5 @@
 export * from './batch.js'
+export * from './earlier-results.js'
 export * from './errors.js'
 export * from './frame.js'
 export * from './http.js'

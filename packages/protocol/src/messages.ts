@@ -47,6 +47,8 @@ export const welcomeSchema = z.object({
   name: z.string(),
   /** Random 64 bits in hex: part of every lease (S26). */
   brokerLife: z.string().regex(/^[0-9a-f]{16}$/),
+  /** It takes results of batches that an earlier life of it gave out. */
+  earlierResults: z.boolean().optional(),
   leaseTimeoutMs: z.number(),
   renewEveryMs: z.number(),
   layout: z.enum(['padded', 'ragged']),

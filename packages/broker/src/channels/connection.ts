@@ -4,10 +4,12 @@
 import type { Socket } from 'node:net'
 import type { Contract, DeathCause } from '@fabric/core'
 import {
+  decodeEarlierResults,
   decodeError,
   decodeHello,
   decodeResults,
   decodeTaken,
+  type EarlierResults,
   encodeError,
   encodeFrame,
   encodeWelcome,
@@ -66,6 +68,9 @@ export interface ConnectionHost {
   renew(consumer: number): void
   taken(consumer: number, batch: number): void
   results(consumer: number, message: ResultsMessage): void
+  /** Whether results of an earlier life may be of use (S26). */
+  readonly takesEarlierResults: boolean
+  earlierResults(consumer: number, message: EarlierResults): void
   drain(consumer: number): void
   room(consumer: number, hasRoom: boolean): void
   gone(connection: Connection, consumer: number | null, cause: DeathCause): void
@@ -221,12 +226,13 @@ export class Connection {
   }
 
   #welcome(info: ConsumerInfo, transport: Transport, warnings: readonly string[]): void {
-    const { leaseTimeoutMs, brokerLife } = this.host
+    const { leaseTimeoutMs, brokerLife, takesEarlierResults } = this.host
     const { ring } = transport
     const message = encodeWelcome({
       protocol: PROTOCOL_VERSION,
       name: info.name,
       brokerLife: brokerLife.toString(16).padStart(16, '0'),
+      earlierResults: takesEarlierResults,
       leaseTimeoutMs,
       renewEveryMs: Math.max(1, Math.floor(leaseTimeoutMs / 4)),
       layout: info.contract.layout,
@@ -266,6 +272,9 @@ export class Connection {
         break
       case FrameType.results:
         this.host.results(consumer, decodeResults(frame.body))
+        break
+      case FrameType.earlierResults:
+        this.host.earlierResults(consumer, decodeEarlierResults(frame.body))
         break
       case FrameType.drain:
         this.host.drain(consumer)

@@ -6,6 +6,7 @@ import { DiskResults } from '../results/disk-results.js'
 import type { ResultRecord } from '../results/log.js'
 import type { ResultKeeper } from '../settlement.js'
 import type { RecoveredJob } from '../storage/store.js'
+import { EarlierResults } from './earlier-results.js'
 import { EarlyEnds } from './early-ends.js'
 import type { DurableHost } from './host.js'
 import { clockOf, Loads } from './loads.js'
@@ -17,6 +18,7 @@ export class Durability implements ResultKeeper {
   readonly settlements: Settlements
   readonly loads: Loads
   readonly earlyEnds: EarlyEnds
+  readonly earlierResults: EarlierResults
   /** Job rows under way. */
   readonly #jobWrites = new Set<Promise<void>>()
 
@@ -24,6 +26,7 @@ export class Durability implements ResultKeeper {
     readonly host: DurableHost,
     readonly items: ItemView,
     onEnd: (job: Job) => void,
+    settleEarlier: EarlierResults['settle'],
   ) {
     this.submissions = new Submissions(host)
     this.loads = new Loads(host)
@@ -32,6 +35,7 @@ export class Durability implements ResultKeeper {
       this.updateJob(job)
     })
     this.earlyEnds = new EarlyEnds(host, this.settlements)
+    this.earlierResults = new EarlierResults(host, this.earlyEnds, settleEarlier)
   }
 
   /** Before anything else: jobs and what is left of them, as an earlier life kept it. */
@@ -98,6 +102,7 @@ export class Durability implements ResultKeeper {
   get isIdle(): boolean {
     return (
       this.earlyEnds.isIdle &&
+      this.earlierResults.isIdle &&
       this.settlements.isIdle &&
       this.submissions.underWay === 0 &&
       this.#jobWrites.size === 0

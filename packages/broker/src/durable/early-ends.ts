@@ -1,5 +1,6 @@
-// Items that ended on disk, without having been read: cancelled, or past their deadline (S35). Their ids
-// are read now, for their results; the job has not ended before those are kept.
+// Items that ended on disk, without having been read: cancelled, or past their deadline (S35), and their
+// ids are read now, for their results; or by a result of an earlier life, which is here (S26). The job has
+// not ended before those are kept.
 import type { Effect } from '@fabric/core'
 import type { Job } from '../jobs.js'
 import type { ResultRecord } from '../results/log.js'
@@ -15,6 +16,8 @@ const READ_AGAIN_MS = 1_000
 
 export class EarlyEnds {
   readonly #underWay = new Set<Promise<void>>()
+  /** Results that are known, by number of their items. */
+  readonly #given = new Map<number, ResultRecord>()
 
   constructor(
     readonly host: DurableHost,
@@ -30,6 +33,16 @@ export class EarlyEnds {
     await Promise.all(this.#underWay)
   }
 
+  /** The result of an item that may end in the next step. */
+  give(sequence: number, record: ResultRecord): void {
+    this.#given.set(sequence, record)
+  }
+
+  /** It was for nothing if the item did not end on disk. */
+  takeBack(sequence: number): void {
+    this.#given.delete(sequence)
+  }
+
   end(effect: EndedEffect): void {
     const job = this.host.jobs.byNumber(effect.job)
     this.settlements.expect(job, effect.sequences.length)
@@ -42,6 +55,12 @@ export class EarlyEnds {
 
   async #settle(job: Job, { status, sequences, model, paddedLength }: EndedEffect): Promise<void> {
     for (const sequence of sequences) {
+      const given = this.#given.get(sequence)
+      if (given !== undefined) {
+        this.host.stats.countSettled(model, status)
+        this.settlements.add(job, sequence, { model, paddedLength }, given)
+        continue
+      }
       const found = await this.#find(job, sequence)
       // Null: its block is damaged, which is told on its own.
       if (found === null || job.deleted) continue
@@ -64,6 +83,8 @@ export class EarlyEnds {
 }
 
 function recordOf({ block }: LoadedItems, status: EndedEffect['status']): ResultRecord {
+  if (status !== 'cancelled' && status !== 'expired')
+    throw new Error(`bug: an item ended on disk as ${status}, and no result was given`)
   const { encoding, value, truncatedTo } = earlyEndValue(status)
   return { status, attempts: 0, truncatedTo, encoding, value, id: block.ids }
 }

@@ -6,6 +6,7 @@ import {
   decodeError,
   decodeWelcome,
   Encoding,
+  encodeEarlierResults,
   encodeFrame,
   encodeHello,
   encodeResults,
@@ -44,6 +45,22 @@ export const hello = (change: FakeHello = {}): Hello => ({
   ...change,
   contract: { batchSize: 8, tokens: 64, inputLength: 64, model: 0, ...change.contract },
 })
+
+function resultsOf(
+  { view }: FakeBatch,
+  result: (index: number) => Partial<ItemResult> = () => ({}),
+  brokerLife = view.brokerLife,
+): Uint8Array {
+  const results = Array.from({ length: view.size }, (_, index) => ({
+    index,
+    outcome: Outcome.completed as Outcome,
+    encoding: Encoding.float32 as Encoding,
+    value: new Uint8Array(new Float32Array([view.lengths[index]]).buffer),
+    truncatedTo: 0,
+    ...result(index),
+  }))
+  return encodeResults(view.batch, brokerLife, results)
+}
 
 export class FakeConsumer {
   readonly batches: FakeBatch[] = []
@@ -112,17 +129,27 @@ export class FakeConsumer {
     result: (index: number) => Partial<ItemResult> = () => ({}),
     brokerLife = batch.view.brokerLife,
   ): void {
-    const { view } = batch
-    const results = Array.from({ length: view.size }, (_, index) => ({
-      index,
-      outcome: Outcome.completed as Outcome,
-      encoding: Encoding.float32 as Encoding,
-      value: new Uint8Array(new Float32Array([view.lengths[index]]).buffer),
-      truncatedTo: 0,
-      ...result(index),
-    }))
-    this.send(FrameType.results, encodeResults(view.batch, brokerLife, results))
+    this.send(FrameType.results, resultsOf(batch, result, brokerLife))
     batch.release()
+  }
+
+  /** The same for a padded batch of another life of the broker, with its items beside the results. */
+  settleEarlier({ view, ...batch }: FakeBatch): void {
+    const { lengths, paddedLength, inputIds } = view
+    const rows = Array.from(lengths, (length, i) =>
+      inputIds.subarray(i * paddedLength, i * paddedLength + length),
+    )
+    const inputs = {
+      model: view.model,
+      lengths,
+      idEnds: view.idEnds,
+      ids: view.ids,
+      payloadEnds: new Uint32Array(view.size),
+      payloads: new Uint8Array(0),
+      tokens: Int32Array.from(rows.flatMap((row) => [...row])),
+    }
+    const results = resultsOf({ view, ...batch })
+    this.send(FrameType.earlierResults, encodeEarlierResults(results, inputs))
   }
 
   /** Takes and settles whatever comes until `done` says so. */

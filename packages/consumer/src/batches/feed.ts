@@ -1,7 +1,9 @@
 // Hands batches to whoever asks, at most maxInFlight at a time, over any number of connections: a batch
 // in hand outlives the connection it came by. Owns what is in flight; the intake owns what waits.
 import {
+  type BatchView,
   type ErrorBody,
+  encodeEarlierResults,
   FabricError,
   type ItemResult,
   openBatch,
@@ -11,13 +13,20 @@ import { RingReader } from '@fabric/shm-ring'
 import { messageOf } from '../log.js'
 import { Batch } from './batch.js'
 import type { InputLengthPolicy } from './input-length.js'
+import { inputsOf } from './inputs.js'
 import { type Incoming, Intake } from './intake.js'
 import { resultsBodies } from './messages.js'
 
 export interface FeedListener {
   /** Work on a batch begins. */
   taken(epoch: number, batch: number): void
-  results(batch: number, brokerLife: bigint, body: Uint8Array): void
+  /** @param earlier the same with the items, for another life of the broker; null: it is too large */
+  results(
+    batch: number,
+    brokerLife: bigint,
+    body: Uint8Array,
+    earlier: (() => Uint8Array) | null,
+  ): void
   settled(batch: Batch, tookMs: number): void
   /** The connection gives bytes that cannot be used. */
   broken(epoch: number, error: ErrorBody): void
@@ -123,7 +132,7 @@ export class BatchFeed {
       const view = openBatch(incoming.buffer)
       const startedAt = performance.now()
       const batch: Batch = new Batch(view, this.#policy, {
-        send: (results) => this.#send(view.batch, view.brokerLife, results),
+        send: (results) => this.#send(view, results),
         done: () => this.#done(incoming, batch, performance.now() - startedAt),
       })
       incoming.take()
@@ -142,9 +151,19 @@ export class BatchFeed {
     }
   }
 
-  #send(batch: number, brokerLife: bigint, results: readonly ItemResult[]): void {
-    for (const body of resultsBodies(batch, brokerLife, results))
-      this.#listener.results(batch, brokerLife, body)
+  #send(view: BatchView, results: readonly ItemResult[]): void {
+    const { batch, brokerLife } = view
+    const bodies = resultsBodies(batch, brokerLife, results)
+    const earlier = (body: Uint8Array) => () =>
+      encodeEarlierResults(
+        body,
+        inputsOf(
+          view,
+          results.map(({ index }) => index),
+        ),
+      )
+    for (const body of bodies)
+      this.#listener.results(batch, brokerLife, body, bodies.length > 1 ? null : earlier(body))
   }
 
   #done(incoming: Incoming, batch: Batch, tookMs: number): void {

@@ -10,6 +10,7 @@ import {
   FRAME_HEADER_BYTES,
   type Frame,
   FrameType,
+  type Welcome,
   writeFrameHeader,
 } from '@fabric/protocol'
 import { Backoff } from './backoff.js'
@@ -33,6 +34,8 @@ const PASSING: ReadonlySet<string> = new Set([
 
 type Send = (report: Report, transfer?: ArrayBuffer[]) => void
 
+type Results = Omit<Extract<Command, { type: 'results' }>, 'type'>
+
 interface Live extends Dialled {
   readonly epoch: number
   readonly since: number
@@ -54,7 +57,7 @@ export class Connection {
   #disconnectedSince = performance.now()
   #retry: NodeJS.Timeout | undefined
   /** Results that were ready while there was no connection; at most maxInFlight batches' worth. */
-  readonly #unsent: { readonly brokerLife: string; readonly body: Uint8Array }[] = []
+  readonly #unsent: Results[] = []
 
   constructor(options: ConnectionOptions, report: Send) {
     this.#options = options
@@ -104,11 +107,11 @@ export class Connection {
     const live: Live = { ...dialled, epoch, since, renewals, renewedAt: since, reason: null }
     this.#live = live
     const late = this.#unsent.splice(0)
-    const current = late.filter(({ brokerLife }) => brokerLife === welcome.brokerLife)
-    const droppedResults = late.length - current.length
+    const taken = late.filter((results) => frameOf(results, welcome) !== null)
+    const droppedResults = late.length - taken.length
     this.#report({ type: 'connected', epoch: live.epoch, welcome, descriptors, droppedResults })
     if (this.#isDraining) socket.write(encodeFrame(FrameType.drain))
-    for (const results of current) this.#sendResults(results)
+    for (const results of taken) this.#sendResults(results)
     socket.on('error', (error) => {
       live.reason ??= this.#lossOf(live, error.message)
     })
@@ -155,16 +158,17 @@ export class Connection {
     }
   }
 
-  /** Results name the broker's life: another life has other leases, and would refuse them (S26). */
-  #sendResults({ brokerLife, body }: { brokerLife: string; body: Uint8Array }): void {
+  #sendResults(results: Results): void {
     const live = this.#live
     if (live === null || live.reason !== null || !live.socket.writable) {
-      this.#unsent.push({ brokerLife, body })
+      this.#unsent.push(results)
       return
     }
-    if (live.welcome.brokerLife !== brokerLife) return
+    const frame = frameOf(results, live.welcome)
+    if (frame === null) return
+    const { type, body } = frame
     const header = new Uint8Array(FRAME_HEADER_BYTES)
-    writeFrameHeader(header, FrameType.results, FRAME_HEADER_BYTES + body.byteLength)
+    writeFrameHeader(header, type, FRAME_HEADER_BYTES + body.byteLength)
     const { socket } = live
     socket.cork()
     socket.write(header)
@@ -223,4 +227,17 @@ export class Connection {
   #closed(): void {
     this.#report({ type: 'closed', unsentResults: this.#unsent.length })
   }
+}
+
+/**
+ * Results name the broker's life. Another life has other leases: it takes them with their items beside
+ * them, if at all (S26).
+ */
+function frameOf(
+  { brokerLife, body, earlier }: Results,
+  welcome: Welcome,
+): { readonly type: FrameType; readonly body: Uint8Array } | null {
+  if (welcome.brokerLife === brokerLife) return { type: FrameType.results, body }
+  if (earlier === null || welcome.earlierResults !== true) return null
+  return { type: FrameType.earlierResults, body: earlier }
 }

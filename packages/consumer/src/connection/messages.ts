@@ -15,8 +15,13 @@ export interface ConnectionOptions {
 /** From the handler's thread. */
 export type Command =
   | { readonly type: 'taken'; readonly epoch: number; readonly batch: number }
-  /** Body of a results frame, whose buffer is transferred. */
-  | { readonly type: 'results'; readonly brokerLife: string; readonly body: Uint8Array }
+  /** Bodies of a results frame, and of one for another life of the broker; their buffers are transferred. */
+  | {
+      readonly type: 'results'
+      readonly brokerLife: string
+      readonly body: Uint8Array
+      readonly earlier: Uint8Array | null
+    }
   /** Asks the broker for nothing new. */
   | { readonly type: 'drain' }
   /** Drops a connection whose batches cannot be read, and connects anew. */

@@ -5,10 +5,12 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
+  decodeEarlierResults,
   decodeError,
   decodeHello,
   decodeResults,
   decodeTaken,
+  type EarlierResults,
   type ErrorBody,
   encodeError,
   encodeFrame,
@@ -30,6 +32,7 @@ export interface StubOptions {
   /** Answers every hello with this error. */
   readonly refusal?: ErrorBody
   readonly maxInFlight?: number
+  readonly earlierResults?: boolean
 }
 
 const NO_RENEWALS_MS = 1_000_000
@@ -90,6 +93,7 @@ export class StubConnection {
   renewals = 0
   readonly taken: number[] = []
   readonly results: ResultsMessage[] = []
+  readonly earlier: EarlierResults[] = []
   readonly errors: ErrorBody[] = []
   hasDrained = false
   hasSaidBye = false
@@ -177,6 +181,7 @@ export class StubConnection {
     else if (type === FrameType.renew) this.renewals += 1
     else if (type === FrameType.taken) this.taken.push(decodeTaken(body))
     else if (type === FrameType.results) this.results.push(decodeResults(body.slice()))
+    else if (type === FrameType.earlierResults) this.earlier.push(decodeEarlierResults(body))
     else if (type === FrameType.drain) this.hasDrained = true
     else if (type === FrameType.error) this.errors.push(decodeError(body).toBody())
     else if (type === FrameType.bye) {
@@ -199,6 +204,7 @@ export class StubConnection {
       protocol: 1,
       name: hello.name,
       brokerLife: (brokerLife ?? 1n).toString(16).padStart(16, '0'),
+      earlierResults: this.#broker.options.earlierResults,
       leaseTimeoutMs: leaseTimeoutMs ?? 30_000,
       renewEveryMs: renewEveryMs ?? NO_RENEWALS_MS,
       layout: hello.contract.layout ?? 'padded',
