@@ -2,7 +2,6 @@
 // command and programs that embed a broker both come through `startBroker`.
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { join } from 'node:path'
 import type { BudgetRule, CoreConfig, DeathCause, SubmitBlock } from '@fabric/core'
 import { budgetRuleOf, Core, defaultLayout } from '@fabric/core'
 import { FabricError } from '@fabric/protocol'
@@ -21,6 +20,7 @@ import { type HttpFace, HttpServer, isLoopback, parseAddress } from './http/serv
 import { JobLife } from './job-life.js'
 import { DEFAULT_JOB, type Job, JobTable } from './jobs.js'
 import { makeLogger } from './log.js'
+import { openStoreOf } from './open-store.js'
 import { Report } from './report.js'
 import { ResultStore } from './results/store.js'
 import { Admission } from './server/admission.js'
@@ -28,7 +28,7 @@ import { defaultSocketPath } from './server/socket-path.js'
 import { UnixListener } from './server/unix-listener.js'
 import type { BrokerState } from './state.js'
 import { Stats } from './stats.js'
-import { openStore, type StoreOptions } from './storage/open.js'
+import { openStore } from './storage/open.js'
 import type { Store } from './storage/store.js'
 import { Story } from './story.js'
 import { warmUp } from './warm-up.js'
@@ -39,7 +39,7 @@ export interface BrokerOptions extends ConfigSources {
   /** How long a connection may take to introduce itself. */
   readonly helloDeadlineMs?: number
   /** Another store than the one in dataDir, or in spillDir. */
-  readonly openStore?: (dataDir: string, options: StoreOptions) => Promise<Store>
+  readonly openStore?: typeof openStore
 }
 
 export interface RunningBroker {
@@ -80,18 +80,6 @@ export async function startBroker(options: BrokerOptions = {}): Promise<RunningB
   }
 }
 
-/** In memory mode: the spill, if there is one, in a folder of its own, for it is emptied. */
-function openStoreOf(
-  config: BrokerConfig,
-  open: NonNullable<BrokerOptions['openStore']>,
-): Promise<Store | null> {
-  const { dataDir, spillDir, maxKeptResultBytes, sync, syncIntervalMs, diskReserveBytes } = config
-  const settings = { maxKeptResultBytes, sync, syncIntervalMs, diskReserveBytes }
-  if (dataDir !== null) return open(dataDir, settings)
-  if (spillDir === null) return Promise.resolve(null)
-  return open(join(spillDir, SPILL_FOLDER), { ...settings, sync: 'never' })
-}
-
 /** The addon asks the kernel who connects; without it, the socket's mode is all that keeps others out. */
 function checkUsersCanBeTold({ allowUids, allowGids }: BrokerConfig): void {
   const ring = ringSupport()
@@ -102,8 +90,6 @@ function checkUsersCanBeTold({ allowUids, allowGids }: BrokerConfig): void {
     { field: allowUids.length > 0 ? 'allowUids' : 'allowGids' },
   )
 }
-
-const SPILL_FOLDER = 'fabric-spill'
 
 /** What has been settled is given so long to reach the disk at the end, whatever drainTimeoutMs is. */
 const DISK_DRAIN_MS = 5_000

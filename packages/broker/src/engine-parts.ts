@@ -2,6 +2,7 @@
 import type {
   CoreCounts,
   CoreEvent,
+  DeathCause,
   Effect,
   FoundItems,
   ItemFacts,
@@ -35,6 +36,12 @@ export interface Consumer extends ConsumerInfo {
   readonly connection: Connection
   readonly registeredNs: number
 }
+
+/** Why the core lets a live consumer go. */
+export const closingWords = (cause: DeathCause): string =>
+  cause === 'lease_max'
+    ? 'no batch was taken for leaseMaxMs, though one was there'
+    : 'no renewal within leaseTimeoutMs'
 
 export interface EngineParts {
   readonly core: CoreFace

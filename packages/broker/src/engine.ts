@@ -16,7 +16,7 @@ import { CoreTimer } from './core-timer.js'
 import { Delivery } from './delivery.js'
 import { Drains } from './drains.js'
 import { Durability } from './durable/durability.js'
-import type { Consumer, EngineParts, LostItems } from './engine-parts.js'
+import { type Consumer, closingWords, type EngineParts, type LostItems } from './engine-parts.js'
 import type { SubmitAnswer } from './http/ingest.js'
 import type { Job } from './jobs.js'
 import { MemoryKeeper } from './results/memory-keeper.js'
@@ -369,11 +369,7 @@ export class Engine {
   #closeConsumer(number: number, cause: DeathCause): void {
     const consumer = this.consumers.get(number)
     if (consumer === undefined) return
-    const message =
-      cause === 'lease_max'
-        ? 'no batch was taken for leaseMaxMs, though one was there'
-        : 'no renewal within leaseTimeoutMs'
-    consumer.connection.fail(new FabricError('FABRIC_LEASE_EXPIRED', message), cause)
+    consumer.connection.fail(new FabricError('FABRIC_LEASE_EXPIRED', closingWords(cause)), cause)
   }
 
   #pumpSoon(): void {
