@@ -145,6 +145,7 @@ class Broker implements RunningBroker {
       brokerLife: this.#brokerLife,
       channelDepth: config.channelDepth,
       store,
+      dataDir: config.dataDir,
       spillAbove:
         config.spillDir === null
           ? null

@@ -150,6 +150,7 @@ export class Commands {
         if (effect.codes[i] !== SUBMIT_ACCEPTED) return
         replayed += 1
         this.target.replayed(jobs[i])
+        this.target.disk?.quarantine?.replayed(effect.numbers[i], effect.items[i])
       })
       if (replayed === 0 && effect.codes.length > 0) throw refusal(effect.codes[0])
     }
@@ -160,6 +161,7 @@ export class Commands {
   discard(job: Job | null, ids: readonly string[] | null): number {
     const items = this.#select(job, ids)
     this.target.command({ type: 'discard', items })
+    this.target.disk?.quarantine?.review()
     return items.length
   }
 

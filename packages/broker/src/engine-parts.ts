@@ -53,6 +53,8 @@ export interface EngineParts {
   readonly channelDepth: number
   /** In memory mode: of the spill, or null. */
   readonly store: Store | null
+  /** Disk mode's folder; null in memory mode. */
+  readonly dataDir: string | null
   /** Memory mode with a spill: what may wait in memory. */
   readonly spillAbove: TierCounts | null
   /** A defect was found: the process must end, its state cannot be trusted. */

@@ -337,7 +337,7 @@ export class Engine {
   }
 
   #durability(store: Store): Durability {
-    const { core, jobs, stats, story, clock } = this.#parts
+    const { core, jobs, stats, story, clock, dataDir } = this.#parts
     const run = (event: CoreEvent) => {
       if (this.#stopped) return
       this.#guarded(() => {
@@ -350,13 +350,14 @@ export class Engine {
       this.#held = waits
       if (!waits) this.#pumpSoon()
     }
-    const host = { store, jobs, stats, story, clock, run, hold }
+    const { quarantined } = core
+    const host = { store, jobs, stats, story, clock, quarantined, run, hold }
     const settleEarlier = (message: ResultsMessage, event: CoreEvent) => {
       this.#message = message
       run(event)
       this.#message = null
     }
-    return new Durability(host, core.items, (job) => this.#endJob(job), settleEarlier)
+    return new Durability(host, core.items, (job) => this.#endJob(job), settleEarlier, dataDir)
   }
 
   #endJob(job: Job): void {

@@ -67,6 +67,17 @@ export class Story {
     )
   }
 
+  quarantineUnreadable(path: string, error: unknown): void {
+    this.log.error(
+      { err: error, path },
+      `a quarantined item cannot be read; its file stays: ${path}`,
+    )
+  }
+
+  quarantineNotKept(error: unknown): void {
+    this.log.error({ err: error }, 'the quarantine on disk is not as it is in memory')
+  }
+
   earlierResults(taken: number, dropped: number): void {
     this.log.info(
       { taken, dropped },

@@ -24,7 +24,7 @@ import { createJob, flush, tellEndedJobs } from './jobs.js'
 import { onLaneIdle } from './lanes.js'
 import { onResults, onTaken } from './leases.js'
 import { onOwnWaitOver } from './own-waits.js'
-import { discard, replay } from './quarantine.js'
+import { discard, replay, restoreQuarantine } from './quarantine.js'
 import { onLoaded, onLost, readOut } from './read-ahead.js'
 import { die, drain, onLateTimer, onLeaseMax } from './reclaim.js'
 import { onRetryDue } from './retry.js'
@@ -145,7 +145,10 @@ const handlers: { readonly [T in CoreEvent['type']]: Handler<T> } = {
   createJob: (state, event) => createJob(state, event.job, event.weight, event.maxWaitMs),
   deleteJob: (state, event) => deleteJob(state, event.job),
   submit: (state, event) => submit(state, event.block),
-  restore: (state, event) => restore(state, event.lastSequence, event.jobs),
+  restore: (state, event) => {
+    restore(state, event.lastSequence, event.jobs)
+    restoreQuarantine(state, event.quarantined ?? [])
+  },
   admit: (state, event) => admit(state, event.block),
   stored: (state, event) => onStored(state, event.items),
   loaded: (state, event) => onLoaded(state, event),

@@ -64,12 +64,25 @@ function copyOf(state: State, slot: number, deaths: readonly Death[]): Quarantin
   }
 }
 
-/** Accepts entries anew: each as an item of its job, with a number of its own. */
-export function replay(state: State, numbers: readonly number[]): void {
+/** Entries of an earlier life; at more than `maxQuarantinedItems` the oldest go. */
+export function restoreQuarantine(state: State, found: readonly QuarantinedItem[]): void {
   const { entries } = state.quarantine
-  const known = numbers.filter((number) => entries.has(number))
-  const codes = Uint8Array.from(known, (number) => replayOne(state, entries.get(number)!))
-  state.effects.push({ type: 'replayed', items: known, codes })
+  const most = state.config.maxQuarantinedItems
+  for (const entry of found.slice(-most)) entries.set(entry.item, entry)
+  state.quarantine.dropped += Math.max(0, found.length - most)
+}
+
+/** Accepts entries anew: each as an item of its job, with a number of its own. */
+export function replay(state: State, wanted: readonly number[]): void {
+  const { entries } = state.quarantine
+  const known = wanted.filter((number) => entries.has(number))
+  const numbers: number[] = []
+  const codes = Uint8Array.from(known, (number) => {
+    const code = replayOne(state, entries.get(number)!)
+    numbers.push(code === SUBMIT_ACCEPTED ? state.items.lastSequence : 0)
+    return code
+  })
+  state.effects.push({ type: 'replayed', items: known, numbers, codes })
 }
 
 function replayOne(state: State, entry: QuarantinedItem): number {

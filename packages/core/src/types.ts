@@ -196,6 +196,8 @@ export type CoreEvent =
       readonly type: 'restore'
       readonly lastSequence: number
       readonly jobs: readonly RestoredJob[]
+      /** Oldest first (S27). */
+      readonly quarantined?: readonly QuarantinedItem[]
     }
   /** A durable submission: the core says which items have room, and numbers them. */
   | { readonly type: 'admit'; readonly block: SubmitBlock }
@@ -465,8 +467,13 @@ export type Effect =
       readonly item: number
       readonly deaths: readonly Death[]
     }
-  /** Answers a replay: a submit code for each item that was known. */
-  | { readonly type: 'replayed'; readonly items: readonly number[]; readonly codes: Uint8Array }
+  /** Answers a replay: a submit code for each item that was known, and its number from now on, or 0. */
+  | {
+      readonly type: 'replayed'
+      readonly items: readonly number[]
+      readonly numbers: readonly number[]
+      readonly codes: Uint8Array
+    }
   /** The consumer's budget was halved for a while, or is whole again (S28). */
   | { readonly type: 'budget'; readonly consumer: number; readonly tokens: number }
   /** The shell must close this connection: its leases are gone (S24). */

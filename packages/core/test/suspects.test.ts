@@ -248,6 +248,7 @@ it('S27: a replayed item is accepted anew, and settles anew', () => {
   expect(bench.do({ type: 'replay', items: [1, 99] })).toContainEqual({
     type: 'replayed',
     items: [1],
+    numbers: [2],
     codes: Uint8Array.of(0),
   })
   expect(bench.core.quarantined.size).toBe(0)

@@ -10,6 +10,7 @@ import { EarlierResults } from './earlier-results.js'
 import { EarlyEnds } from './early-ends.js'
 import type { DurableHost } from './host.js'
 import { clockOf, Loads } from './loads.js'
+import { Quarantine } from './quarantine.js'
 import { Settlements } from './settlements.js'
 import { Submissions } from './submissions.js'
 
@@ -19,6 +20,8 @@ export class Durability implements ResultKeeper {
   readonly loads: Loads
   readonly earlyEnds: EarlyEnds
   readonly earlierResults: EarlierResults
+  /** Null in a spill, where it ends with the broker. */
+  readonly quarantine: Quarantine | null
   /** Job rows under way. */
   readonly #jobWrites = new Set<Promise<void>>()
 
@@ -27,6 +30,7 @@ export class Durability implements ResultKeeper {
     readonly items: ItemView,
     onEnd: (job: Job) => void,
     settleEarlier: EarlierResults['settle'],
+    dataDir: string | null,
   ) {
     this.submissions = new Submissions(host)
     this.loads = new Loads(host)
@@ -35,6 +39,7 @@ export class Durability implements ResultKeeper {
       this.updateJob(job)
     })
     this.earlyEnds = new EarlyEnds(host, this.settlements)
+    this.quarantine = dataDir === null ? null : new Quarantine(host, this.settlements, dataDir)
     this.earlierResults = new EarlierResults(host, this.earlyEnds, settleEarlier)
   }
 
@@ -47,6 +52,7 @@ export class Durability implements ResultKeeper {
       type: 'restore',
       lastSequence: recovery.lastSequence,
       jobs: recovery.jobs.map((job) => restoredJob(job, clockOf(clock.now()))),
+      quarantined: (await this.quarantine?.load()) ?? [],
     })
     for (const { number, paused } of recovery.jobs)
       if (paused) this.host.run({ type: 'pauseJob', job: number })
@@ -66,7 +72,11 @@ export class Durability implements ResultKeeper {
     const { items } = this
     const paddedLength = Math.ceil(items.length(slot) / DISK_ROUND_TO) * DISK_ROUND_TO
     const shape = items.durable(slot) ? { model: items.model(slot), paddedLength } : null
-    this.settlements.add(job, items.sequence(slot), shape, record)
+    const sequence = items.sequence(slot)
+    const { quarantine } = this
+    if (record.status === 'quarantined' && quarantine?.takes(sequence, shape) === true)
+      quarantine.end(job, sequence, shape, record)
+    else this.settlements.add(job, sequence, shape, record, quarantine?.ended(sequence))
   }
 
   flush(): void {
@@ -88,6 +98,7 @@ export class Durability implements ResultKeeper {
   }
 
   deleteJob(job: Job): Promise<void> {
+    this.quarantine?.review()
     return this.#track(this.host.store.deleteJob(job.number))
   }
 
@@ -102,6 +113,7 @@ export class Durability implements ResultKeeper {
   get isIdle(): boolean {
     return (
       this.earlyEnds.isIdle &&
+      this.quarantine?.isIdle !== false &&
       this.earlierResults.isIdle &&
       this.settlements.isIdle &&
       this.submissions.underWay === 0 &&

@@ -1,5 +1,5 @@
 // What the parts of disk mode use of the engine.
-import type { CoreEvent } from '@fabric/core'
+import type { CoreEvent, QuarantinedItem } from '@fabric/core'
 import type { Clock } from '../clock.js'
 import type { JobTable } from '../jobs.js'
 import type { Stats } from '../stats.js'
@@ -12,6 +12,8 @@ export interface DurableHost {
   readonly stats: Stats
   readonly story: Story
   readonly clock: Clock
+  /** The core's, by number. */
+  readonly quarantined: ReadonlyMap<number, QuarantinedItem>
   /** One event of the core, then whatever it made possible. */
   run(event: CoreEvent): void
   /** Batches wait until it is called again: too much waits for the disk, or does no more. */

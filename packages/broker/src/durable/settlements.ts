@@ -15,6 +15,7 @@ interface Written {
   readonly job: Job
   readonly status: SettledStatus
   readonly bytes: number
+  readonly onDurable: (() => void) | undefined
 }
 
 export class Settlements {
@@ -48,9 +49,15 @@ export class Settlements {
   }
 
   /** The record is borrowed until `flush`. @param shape null for an item that was not durable. */
-  add(job: Job, sequence: number, shape: DiskShape | null, record: ResultRecord): void {
+  add(
+    job: Job,
+    sequence: number,
+    shape: DiskShape | null,
+    record: ResultRecord,
+    onDurable?: () => void,
+  ): void {
     this.#items.push({ job: job.number, sequence, shape, record })
-    this.#written.push({ job, status: record.status, bytes: recordBytes(record) })
+    this.#written.push({ job, status: record.status, bytes: recordBytes(record), onDurable })
     this.expect(job, 1)
   }
 
@@ -94,7 +101,8 @@ export class Settlements {
     this.#budget.remove(bytes)
     if (!this.#budget.isFull) this.host.hold(false)
     const stored = new Map<Job, number>()
-    written.forEach(({ job, status, bytes: size }, i) => {
+    written.forEach(({ job, status, bytes: size, onDurable }, i) => {
+      onDurable?.()
       if (codes[i] === 1) job.settled[status] += 1
       stored.set(job, (stored.get(job) ?? 0) + (codes[i] === 1 ? size : 0))
       const left = this.#underWay.get(job)! - 1
