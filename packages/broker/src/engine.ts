@@ -350,8 +350,7 @@ export class Engine {
       this.#held = waits
       if (!waits) this.#pumpSoon()
     }
-    const { quarantined } = core
-    const host = { store, jobs, stats, story, clock, quarantined, run, hold }
+    const host = { store, jobs, stats, story, clock, quarantined: core.quarantined, run, hold }
     const settleEarlier = (message: ResultsMessage, event: CoreEvent) => {
       this.#message = message
       run(event)

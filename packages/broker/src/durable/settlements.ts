@@ -8,7 +8,10 @@ import type { DiskShape, SettledItem } from '../storage/store.js'
 import { ByteBudget } from './byte-budget.js'
 import type { DurableHost } from './host.js'
 
-/** Results that wait for the disk. Over it no batch goes out: a disk that hangs must not fill memory. */
+/**
+ * Results that wait for the disk. Over it no batch goes out: a disk that hangs must not fill memory. What
+ * comes from batches that are out waits here in copies, so that the store never has to refuse any.
+ */
 export const SETTLE_BYTES_MAX = 64 * 1024 * 1024
 
 interface Written {
@@ -18,10 +21,18 @@ interface Written {
   readonly onDurable: (() => void) | undefined
 }
 
+/** What one flush hands over. */
+interface Part {
+  readonly items: readonly SettledItem[]
+  readonly written: readonly Written[]
+}
+
 export class Settlements {
   readonly #budget = new ByteBudget(SETTLE_BYTES_MAX)
   #items: SettledItem[] = []
   #written: Written[] = []
+  /** In the order in which they came. */
+  readonly #late: Part[] = []
   /** Items under way, by job. */
   readonly #underWay = new Map<Job, number>()
   /** Jobs whose end waits for their last results. */
@@ -66,13 +77,18 @@ export class Settlements {
     return this.#budget.room()
   }
 
-  /** Hands what was added to the store, which copies it. */
+  /** Hands what was added to the store, which copies it, or keeps copies while too much is under way. */
   flush(): void {
     if (this.#items.length === 0) return
-    const written = this.#written
-    const settled = this.host.store.settle(this.#items)
+    const part = { items: this.#items, written: this.#written }
     this.#items = []
     this.#written = []
+    if (this.#budget.isFull) this.#late.push({ ...part, items: part.items.map(copyOf) })
+    else this.#hand(part)
+  }
+
+  #hand({ items, written }: Part): void {
+    const settled = this.host.store.settle(items)
     const bytes = written.reduce((sum, one) => sum + one.bytes, 0)
     this.#budget.add(bytes)
     if (this.#budget.isFull) this.host.hold(true)
@@ -99,6 +115,7 @@ export class Settlements {
 
   #onDurable(written: readonly Written[], codes: Uint8Array, bytes: number): void {
     this.#budget.remove(bytes)
+    while (!this.#budget.isFull && this.#late.length > 0) this.#hand(this.#late.shift()!)
     if (!this.#budget.isFull) this.host.hold(false)
     const stored = new Map<Job, number>()
     written.forEach(({ job, status, bytes: size, onDurable }, i) => {
@@ -120,4 +137,8 @@ export class Settlements {
     if (!this.#underWay.has(job) && this.#ending.delete(job)) this.onEnd(job)
     job.wake()
   }
+}
+
+function copyOf({ record, ...item }: SettledItem): SettledItem {
+  return { ...item, record: { ...record, id: record.id.slice(), value: record.value.slice() } }
 }

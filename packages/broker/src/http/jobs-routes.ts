@@ -73,12 +73,9 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
   app.delete<ById>('/v1/jobs/:id', async (request, reply) => {
     const job = jobs.get(request.params.id)
     const active = job.state === 'open' || job.state === 'flushed'
-    if (active) {
-      await actions.cancelJob(job)
-      return actions.jobInfo(job)
-    }
-    await actions.deleteJob(job)
-    return reply.code(204).send()
+    const done = active ? actions.cancelJob(job) : actions.deleteJob(job)
+    if (!(await isDoneSoon(done))) return reply.code(202).send(actions.jobInfo(job))
+    return active ? actions.jobInfo(job) : reply.code(204).send()
   })
 
   for (const paused of [true, false]) {
@@ -88,6 +85,23 @@ export function jobsRoutes(app: FastifyInstance, actions: JobActions): void {
       await actions.setPaused(job, paused)
       return actions.jobInfo(job)
     })
+  }
+}
+
+/** Of a huge job: whoever asked is answered, and it goes on. */
+const ANSWER_WITHIN_MS = 1_000
+
+async function isDoneSoon(work: Promise<void>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, ANSWER_WITHIN_MS, false)
+  })
+  // What fails after the answer is logged where it is done.
+  work.catch(() => {})
+  try {
+    return await Promise.race([work.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -240,6 +240,11 @@ export class WriteLoop {
     this.#writer.rollBack(admitted)
   }
 
+  /** Also of an idle broker: that the disk has filled up, or has room again, is told before an append. */
+  probe(): void {
+    if (this.#failure === null) this.#lookForRoom()
+  }
+
   #lookForRoom(): void {
     const { path } = this.environment
     this.#shortage = isBelowReserve(this.environment, this.#settings.diskReserveBytes)

@@ -22,8 +22,10 @@ try {
   })
   isOpen = true
   const loop = new WriteLoop(environment, settings, writer, tell, () => {
+    clearInterval(probes)
     environment.root.close().finally(() => port.close())
   })
+  const probes = setInterval(() => loop.probe(), settings.probeIntervalMs)
   port.on('message', (request: Request<Write>) => loop.take(request))
   tell({ kind: 'opened', recovery: writer.recovery(found), size: writer.size })
 } catch (error) {

@@ -58,6 +58,33 @@ describe('fabric-broker: calls', () => {
   })
 })
 
+describe('fabric-broker consumers drain', () => {
+  test('lets a consumer finish what it has taken; it leaves, and the others go on', async () => {
+    const broker = await testBroker()
+    const leaving = await FakeConsumer.connect(broker.socketPath, { name: 'leaving' })
+    await broker.post('/v1/items', items(8))
+    const batch = await leaving.nextBatch()
+    leaving.take(batch)
+    const command = run('consumers', 'drain', 'leaving', '--broker', broker.httpUrl)
+    expect(await command.exited).toMatchObject({ code: 0 })
+    expect(command.output).toBe('leaving is draining\n')
+    expect(broker.state().consumers).toMatchObject([{ name: 'leaving', state: 'draining' }])
+    const staying = await FakeConsumer.connect(broker.socketPath, { name: 'staying' })
+    leaving.settle(batch)
+    await until(() => leaving.error !== null)
+    expect(leaving.error).toMatchObject({ code: 'FABRIC_CONSUMER_DRAINED' })
+    await broker.post('/v1/items', items(8, 8, 'b'))
+    await staying.work(() => broker.state().items.settled.completed === 16)
+  })
+
+  test('a consumer that is not there is named, with exit code 1', async () => {
+    const broker = await testBroker()
+    const command = run('consumers', 'drain', 'nobody', '--broker', broker.httpUrl)
+    expect((await command.exited).code).toBe(1)
+    expect(command.errorLines.join('\n')).toMatch(/FABRIC_NOT_FOUND.*nobody/)
+  })
+})
+
 describe('fabric-broker ring stat', () => {
   test('shows positions, use, gaps, claims, retries, page size and peer of a live ring', async () => {
     const broker = await testBroker()

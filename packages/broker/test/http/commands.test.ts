@@ -1,6 +1,8 @@
 // S35 over HTTP: deadlines, cancel, pause, drain, and why an item waits.
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { items, type TestBroker, testBroker } from '../support/broker.ts'
+import { openStore } from '../../src/storage/open.ts'
+import { items, type TestBroker, temporaryFolder, testBroker } from '../support/broker.ts'
 import { spawnConsumer } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
@@ -69,6 +71,23 @@ test('a job that is cancelled ends at once; its results say so; it takes no more
   expect([more.status, more.body.error.code]).toEqual([409, 'FABRIC_JOB_CANCELLED'])
   expect((await remove(broker, '/v1/jobs/j')).status).toBe(204)
   expect((await broker.get('/v1/jobs/j')).status).toBe(404)
+})
+
+test('DELETE of a job that takes long to cancel answers 202, and goes on', async () => {
+  const faults = new Int32Array(new SharedArrayBuffer(8))
+  const broker = await testBroker(
+    { dataDir: join(temporaryFolder(), 'data') },
+    { openStore: (dataDir, options) => openStore(dataDir, { ...options, faults }) },
+  )
+  await broker.post('/v1/jobs', { id: 'j' })
+  await broker.post('/v1/items?job=j', items(5))
+  Atomics.store(faults, 1, 1500)
+  const { status, body } = await remove(broker, '/v1/jobs/j')
+  expect([status, body.id]).toEqual([202, 'j'])
+  expect((await broker.post('/v1/items?job=j', [{ id: 'later', tokens: [1] }])).status).toBe(409)
+  Atomics.store(faults, 1, 0)
+  await until(async () => (await broker.get('/v1/jobs/j')).body.state === 'cancelled')
+  expect((await broker.get('/v1/jobs/j')).body.settled.cancelled).toBe(5)
 })
 
 test('a paused job waits until it is resumed', async () => {

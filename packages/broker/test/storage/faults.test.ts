@@ -189,6 +189,23 @@ describe('a full disk', () => {
     expect(codes(await one.append(append([item('room', 1000)])))).toEqual([0])
   })
 
+  test('an idle store tells that the disk has filled up, and that it has room again', async ({
+    skip,
+  }) => {
+    const mountPoint = smallDisk('12m', skip)
+    const one = await store(join(mountPoint, 'data'), {
+      diskReserveBytes: 4 * 2 ** 20,
+      probeIntervalMs: 5,
+    })
+    const other = join(mountPoint, 'other')
+    const degraded = healthOf(one, 'degraded')
+    writeFileSync(other, Buffer.alloc(10 * 2 ** 20))
+    expect(await degraded).toMatchObject({ code: 'FABRIC_DISK_FULL' })
+    const ok = healthOf(one, 'ok')
+    rmSync(other)
+    await ok
+  })
+
   test('a store is not opened where not even its lock file has room, and says so', async ({
     skip,
   }) => {

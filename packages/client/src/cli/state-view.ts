@@ -55,6 +55,12 @@ function consumerView(consumer: Json): ConsumerView {
   }
 }
 
+/** Where a broker on disk tells of it, and one in memory that may spill. */
+const DISKS = [
+  ['storage.health', 'nothing new is accepted'],
+  ['storage.spill.health', 'no more than memory holds is accepted'],
+] as const
+
 export class StateView {
   constructor(readonly state: Json) {}
 
@@ -91,6 +97,15 @@ export class StateView {
       model: numberAt(each, 'model') ?? 0,
       items: numberAt(each, 'items') ?? 0,
     }))
+  }
+
+  /** What the broker refuses for its disk's sake, or null. */
+  get diskTrouble(): string | null {
+    for (const [path, refusal] of DISKS) {
+      if (this.text(`${path}.state`) !== 'degraded') continue
+      return `${refusal}: ${this.text(`${path}.message`) ?? 'the disk refuses writes'}`
+    }
+    return null
   }
 
   /** Jobs whose items wait for something other than a consumer, in the broker's words. */

@@ -32,6 +32,7 @@ function overview(broker: string, state: StateView): string {
     ['waiting', `${number('items.waiting')} items, ${number('items.waitingTokens')} tokens`],
     ['leased', `${number('items.leased')} items`],
     ['batches', batches(state)],
+    ...(state.diskTrouble === null ? [] : [['disk', state.diskTrouble]]),
     ...state.unserved.map(({ model, items }) => [
       'no consumer',
       `for model ${model}: ${count(items)} items wait`,
