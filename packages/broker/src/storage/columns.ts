@@ -1,80 +1,108 @@
-// Borrowed columns made into one buffer that can be handed to another thread.
+// Columns made into one buffer that is handed to another thread, and taken apart there.
 import type { SubmitBlock } from '@fabric/core'
+import type { BufferPool } from './buffer-pool.js'
 import type { ItemColumns } from './item-block.js'
 import type { SettleWrite } from './messages.js'
 import { recordBytes, writeRecord } from './result-chunk.js'
 import type { SettledItem } from './store.js'
 
-type Column = Int32Array | Uint32Array | Float64Array | Uint8Array
+// Packed items: u32 job, count, tokens, bytes of ids, bytes of payloads, flags; then the columns, in the
+// order of `Columns`, each aligned to 8. Views would travel too, at the price of a clone for each.
+const HEADER_BYTES = 32
+const WITH_PAYLOADS = 1
+const WITH_DEADLINES = 2
 
-const align8 = (bytes: number) => Math.ceil(bytes / 8) * 8
+const align8 = (bytes: number) => (bytes + 7) & ~7
 
-class Packed {
-  #at = 0
-  readonly buffer: ArrayBuffer
+/** Views of the columns of packed items, one after the other. */
+class Columns {
+  #at = HEADER_BYTES
 
-  constructor(columns: readonly (Column | null)[]) {
-    let bytes = 0
-    for (const column of columns) bytes += align8(column?.byteLength ?? 0)
-    this.buffer = new ArrayBuffer(bytes)
+  constructor(readonly buffer: ArrayBuffer) {}
+
+  doubles(length: number): Float64Array {
+    return new Float64Array(this.buffer, this.#next(8 * length), length)
   }
 
-  copy<T extends Column>(column: T): T {
-    // A Buffer is a Uint8Array with a constructor of its own.
-    const Constructor = column instanceof Uint8Array ? Uint8Array : column.constructor
-    const View = Constructor as new (buffer: ArrayBuffer, at: number, length: number) => T
-    const copy = new View(this.buffer, this.#at, column.length)
-    copy.set(column as never)
-    this.#at += align8(column.byteLength)
-    return copy
+  ints(length: number): Int32Array {
+    return new Int32Array(this.buffer, this.#next(4 * length), length)
+  }
+
+  words(length: number): Uint32Array {
+    return new Uint32Array(this.buffer, this.#next(4 * length), length)
+  }
+
+  bytes(length: number): Uint8Array {
+    return new Uint8Array(this.buffer, this.#next(length), length)
+  }
+
+  #next(bytes: number): number {
+    const at = this.#at
+    this.#at += align8(bytes)
+    return at
+  }
+}
+
+/** The block's columns copied into one buffer of the pool. */
+export function packItems(
+  block: SubmitBlock,
+  sequences: Float64Array,
+  pool: BufferPool,
+): ArrayBuffer {
+  const { count, payloads, deadlineMs = null } = block
+  const idBytes = count === 0 ? 0 : block.idEnds[count - 1]
+  const payloadBytes = count === 0 ? 0 : (block.payloadEnds?.[count - 1] ?? 0)
+  const tokens = block.tokens.length
+  // Of count entries: one column of f64, six of 4 bytes at most.
+  const columns = 8 * count + 6 * align8(4 * count)
+  const data = align8(4 * tokens) + align8(idBytes) + align8(payloadBytes)
+  const buffer = pool.take(HEADER_BYTES + columns + data)
+  const flags = (payloads === null ? 0 : WITH_PAYLOADS) | (deadlineMs === null ? 0 : WITH_DEADLINES)
+  const header = new Uint32Array(buffer, 0, 6)
+  header.set([block.job, count, tokens, idBytes, payloadBytes, flags])
+  const items = unpackItems(buffer)
+  items.sequences.set(sequences)
+  items.model.set(block.model.subarray(0, count))
+  items.lengths.set(block.lengths.subarray(0, count))
+  items.idEnds.set(block.idEnds.subarray(0, count))
+  items.payloadEnds?.set(block.payloadEnds!.subarray(0, count))
+  items.deadlineMs?.set(deadlineMs!.subarray(0, count))
+  fillTokenStarts(items)
+  items.tokens.set(block.tokens)
+  items.ids.set(block.ids.subarray(0, idBytes))
+  items.payloads?.set(payloads!.subarray(0, payloadBytes))
+  return buffer
+}
+
+/** Views of the buffer. */
+export function unpackItems(buffer: ArrayBuffer): ItemColumns {
+  const [job, count, tokens, idBytes, payloadBytes, flags] = new Uint32Array(buffer, 0, 6)
+  const columns = new Columns(buffer)
+  const withPayloads = (flags & WITH_PAYLOADS) !== 0
+  return {
+    job,
+    count,
+    sequences: columns.doubles(count),
+    model: columns.ints(count),
+    lengths: columns.ints(count),
+    idEnds: columns.words(count),
+    tokenStarts: columns.words(count),
+    payloadEnds: withPayloads ? columns.words(count) : null,
+    deadlineMs: (flags & WITH_DEADLINES) !== 0 ? columns.ints(count) : null,
+    tokens: columns.ints(tokens),
+    ids: columns.bytes(idBytes),
+    payloads: withPayloads ? columns.bytes(payloadBytes) : null,
   }
 }
 
 /** Where each item's tokens begin: an item with a payload has none. */
-function tokenStartsOf({ count, lengths, payloadEnds }: SubmitBlock): Uint32Array {
-  const starts = new Uint32Array(count)
+function fillTokenStarts({ count, lengths, payloadEnds, tokenStarts }: ItemColumns): void {
   let at = 0
   for (let i = 0; i < count; i++) {
-    starts[i] = at
+    tokenStarts[i] = at
     const hasPayload = payloadEnds !== null && payloadEnds[i] > (i === 0 ? 0 : payloadEnds[i - 1])
     if (!hasPayload) at += lengths[i]
   }
-  return starts
-}
-
-export function packItems(
-  block: SubmitBlock,
-  sequences: Float64Array,
-): { items: ItemColumns; buffer: ArrayBuffer } {
-  const { model, lengths, tokens, ids, idEnds, payloads, payloadEnds, deadlineMs = null } = block
-  const starts = tokenStartsOf(block)
-  const packed = new Packed([
-    sequences,
-    model,
-    lengths,
-    tokens,
-    ids,
-    idEnds,
-    payloads,
-    payloadEnds,
-    deadlineMs,
-    starts,
-  ])
-  const items: ItemColumns = {
-    job: block.job,
-    count: block.count,
-    sequences: packed.copy(sequences),
-    model: packed.copy(model),
-    lengths: packed.copy(lengths),
-    tokens: packed.copy(tokens),
-    ids: packed.copy(ids),
-    idEnds: packed.copy(idEnds),
-    payloads: payloads === null ? null : packed.copy(payloads),
-    payloadEnds: payloadEnds === null ? null : packed.copy(payloadEnds),
-    deadlineMs: deadlineMs === null ? null : packed.copy(deadlineMs),
-    tokenStarts: packed.copy(starts),
-  }
-  return { items, buffer: packed.buffer }
 }
 
 export function packSettled(items: readonly SettledItem[]): {
@@ -95,15 +123,16 @@ export function packSettled(items: readonly SettledItem[]): {
     recordEnds: column(4),
     records: new Uint8Array(buffer, 5 * 8 * count, bytes),
   }
+  const words = new Uint32Array(buffer, 5 * 8 * count, bytes / 4)
   let at = 0
-  items.forEach(({ job, sequence, shape, record }, i) => {
+  for (let i = 0; i < count; i++) {
+    const { job, sequence, shape, record } = items[i]
     write.jobs[i] = job
     write.sequences[i] = sequence
     write.models[i] = shape?.model ?? -1
     write.paddedLengths[i] = shape?.paddedLength ?? 0
-    writeRecord(write.records, at, record)
-    at += recordBytes(record)
+    at += writeRecord(words, write.records, at, record)
     write.recordEnds[i] = at
-  })
+  }
   return { write, buffer }
 }

@@ -50,6 +50,8 @@ export function openEnvironment(
       mapSize: MAP_BYTES,
       pageSize: PAGE_BYTES,
       overlappingSync: false,
+      // With it a batch that cannot be committed rejects a promise of lmdb's own, which ends the thread.
+      eventTurnBatching: false,
       compression: false,
       readOnly,
       noSync,

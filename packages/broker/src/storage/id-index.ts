@@ -1,13 +1,15 @@
 // Which ids a job has (S36). Every append adds one page of new ids (level 0), which also stand in a
 // hash table in memory; RECENT_MAX of them become one sorted run (level 1); eight runs of a level
 // become one of the next. So an append writes its ids in one place, however many there are, memory
-// holds the recent ones and ten bits of each older one, and a start reads none of them.
+// holds the recent ones and two bytes of each older one, and a start reads none of them.
 //
-// Belongs to the writing thread. `admit` and `lookup` read; `store` and `maintain` run inside the
-// transaction. After an abort `forget` drops what memory knew: it is read again when asked for.
+// Belongs to the writing thread. `admit` and `lookup` read; `store`, `flushSome` and `mergeSome` run
+// inside the transaction. After an abort `forget` drops what memory knew: it is read again when asked
+// for. All but `mergeSome` only write there: what they must know of the transaction they know from memory.
 import { SUBMIT_ACCEPTED, SUBMIT_CONFLICT, SUBMIT_DUPLICATE, SUBMIT_QUEUE_FULL } from '@fabric/core'
 import type { Table } from './environment.js'
 import { bodyDigest, IdDigest } from './id-digest.js'
+import { RunFlush } from './id-flush.js'
 import { RunMerge } from './id-merge.js'
 import {
   decodePage,
@@ -16,9 +18,7 @@ import {
   Filter,
   findInPage,
   pageOf,
-  pagesFor,
   RecentIds,
-  sorted,
 } from './id-run.js'
 import type { ItemColumns } from './item-block.js'
 import { idPageKey, idRunKey, jobKey, keyBehind, readBig } from './layout.js'
@@ -40,6 +40,10 @@ export interface IdRun {
 export interface JobIds {
   readonly job: number
   recent: RecentIds
+  /** Runs of level 0 in which `recent` stands, oldest first. */
+  level0: number[]
+  /** What was recent and becomes a run. */
+  flush: RunFlush | null
   runs: IdRun[]
 }
 
@@ -49,6 +53,7 @@ export class IdIndex {
   #recentTotal = 0
   /** Jobs whose recent ids should become a run. */
   readonly #full = new Set<JobIds>()
+  #flush: RunFlush | null = null
   #merge: RunMerge | null = null
 
   constructor(
@@ -81,7 +86,7 @@ export class IdIndex {
     const of = this.#job(job)
     this.#digest.digest(id, 0, id.length)
     const { words } = this.#digest
-    const recent = of.recent.sequence(words)
+    const recent = Math.max(of.recent.sequence(words), of.flush?.ids.sequence(words) ?? -1)
     if (recent >= 0) return recent
     const entry = this.#entryInRuns(of, words)
     return entry === null ? -1 : entry[5] + entry[6] * 2 ** 32
@@ -95,20 +100,56 @@ export class IdIndex {
 
   /** @param run the first sequence of the append: greater than that of every earlier one. */
   store(job: number, run: number, entries: Uint32Array): void {
-    if (entries.length > 0) this.ids.put(idPageKey(job, 0, run, 0), encodePage(entries))
+    if (entries.length === 0) return
+    this.#job(job).level0.push(run)
+    this.ids.put(idPageKey(job, 0, run, 0), encodePage(entries))
   }
 
   get hasWork(): boolean {
-    return this.#full.size > 0 || this.#merge !== null
+    return this.#full.size > 0 || this.#flush !== null || this.isMerging
   }
 
-  /** One bounded piece of work. Everything admitted must have been stored. */
-  maintain(): void {
+  /** `mergeSome` has something to do. */
+  get isMerging(): boolean {
+    return this.#merge !== null
+  }
+
+  /**
+   * A piece of the flush under way; the transaction before must have been committed.
+   * @param isAllStored all that was admitted: only then may a flush begin, or an id could be known
+   * for ever whose item was never kept.
+   */
+  flushSome(isAllStored: boolean): void {
+    if (this.#flush !== null) this.#stepFlush(this.#flush)
+    if (this.#flush !== null || !isAllStored) return
     for (const of of this.#full) {
       this.#full.delete(of)
-      this.#flush(of)
+      if (of.level0.length === 0) continue
+      const { recent, level0 } = of
+      of.flush = new RunFlush(this, of.job, recent, level0)
+      of.recent = new RecentIds(recent.room)
+      of.level0 = []
+      this.#flush = of.flush
+      this.#flush.step()
       return
     }
+  }
+
+  #stepFlush(flush: RunFlush): void {
+    const of = this.#job(flush.job)
+    if (of.flush === flush && flush.isWritten) {
+      // It was committed with the last transaction, and is read from the file from now on.
+      of.runs.push({ level: 1, run: flush.run, filter: flush.filter })
+      of.flush = null
+      this.#recentTotal -= flush.ids.count
+      this.#mergeIfDue(of)
+    }
+    if (!flush.isDone) flush.step()
+    else this.#flush = null
+  }
+
+  /** A piece of the merge under way. */
+  mergeSome(): void {
     if (this.#merge === null) return
     const { merge, job } = { merge: this.#merge, job: this.#job(this.#merge.job) }
     const merged = merge.step()
@@ -122,6 +163,7 @@ export class IdIndex {
     this.#jobs.clear()
     this.#full.clear()
     this.#recentTotal = 0
+    this.#flush = null
     this.#merge = null
   }
 
@@ -129,9 +171,10 @@ export class IdIndex {
   drop(job: number): void {
     const of = this.#jobs.get(job)
     if (of === undefined) return
-    this.#recentTotal -= of.recent.count
+    this.#recentTotal -= of.recent.count + (of.flush?.ids.count ?? 0)
     this.#jobs.delete(job)
     this.#full.delete(of)
+    if (this.#flush?.job === job) this.#flush = null
     if (this.#merge?.job === job) this.#merge = null
   }
 
@@ -148,6 +191,7 @@ export class IdIndex {
       const { words } = this.#digest
       let known = added.body(words)
       if (known < 0 && added !== of.recent) known = of.recent.body(words)
+      if (known < 0 && of.flush !== null) known = of.flush.ids.body(words)
       if (known < 0) known = this.#bodyInRuns(of, words)
       if (known < 0) added.add(words, body, sequences[i])
       codes[i] = known < 0 ? SUBMIT_ACCEPTED : known === body ? SUBMIT_DUPLICATE : SUBMIT_CONFLICT
@@ -181,8 +225,10 @@ export class IdIndex {
   #job(job: number): JobIds {
     let of = this.#jobs.get(job)
     if (of === undefined) {
-      of = { job, recent: new RecentIds(), runs: this.#loadRuns(job) }
-      for (const { key } of this.#level0(job)) of.recent.addAll(this.readPage(key))
+      const recent = new RecentIds()
+      const level0 = this.#level0(job)
+      of = { job, recent, level0, flush: null, runs: this.#loadRuns(job) }
+      for (const run of level0) recent.addAll(this.readPage(idPageKey(job, 0, run, 0)))
       this.#recentTotal += of.recent.count
       this.#jobs.set(job, of)
       this.#mergeIfDue(of)
@@ -207,10 +253,10 @@ export class IdIndex {
     return Filter.open(this.ids.getKeysCount({ start, end: keyBehind(start) }))
   }
 
-  #level0(job: number): { key: Buffer }[] {
+  #level0(job: number): number[] {
     const start = idPageKey(job, 0, 0, 0)
     const keys = this.ids.getKeys({ start, end: idPageKey(job, 1, 0, 0) })
-    return Array.from(keys, (key) => ({ key: Buffer.from(key) }))
+    return Array.from(keys, (key) => readBig(key, 5))
   }
 
   #largest(): JobIds {
@@ -218,19 +264,6 @@ export class IdIndex {
     for (const of of this.#jobs.values())
       if (largest === null || of.recent.count > largest.recent.count) largest = of
     return largest!
-  }
-
-  /** All pages of level 0 become one run of level 1. */
-  #flush(of: JobIds): void {
-    const pages = this.#level0(of.job)
-    if (pages.length === 0) return
-    const entries = sorted(of.recent.entriesFrom(0))
-    const run = readBig(pages.at(-1)!.key, 5)
-    of.runs.push(writeRun(this, of.job, 1, run, entries))
-    for (const { key } of pages) this.ids.remove(key)
-    this.#recentTotal -= of.recent.count
-    of.recent = new RecentIds()
-    this.#mergeIfDue(of)
   }
 
   #mergeIfDue(of: JobIds): void {
@@ -252,25 +285,4 @@ function bodyOf(items: ItemColumns, row: number): Uint8Array {
     return items.payloads!.subarray(start, payloadEnds[row])
   const at = tokens.byteOffset + 4 * items.tokenStarts[row]
   return new Uint8Array(tokens.buffer, at, 4 * items.lengths[row])
-}
-
-function writeRun(
-  index: IdIndex,
-  job: number,
-  level: number,
-  run: number,
-  entries: Uint32Array,
-): IdRun {
-  const count = entries.length / ENTRY_WORDS
-  const filter = Filter.for(count, pagesFor(count))
-  filter.addAll(entries)
-  let from = 0
-  for (let page = 0; page < filter.pages; page++) {
-    let to = from
-    while (to < entries.length && pageOf(entries[to], filter.pages) === page) to += ENTRY_WORDS
-    index.ids.put(idPageKey(job, level, run, page), encodePage(entries.subarray(from, to)))
-    from = to
-  }
-  index.filters.put(idRunKey(job, level, run), filter.encode())
-  return { level, run, filter }
 }

@@ -1,7 +1,8 @@
 // Makes one run of several, a few pages a transaction: until the last step the sources stay in use,
 // and what was written of the new run is only in the way of the same merge begun anew.
+import { putPages } from './id-flush.js'
 import type { IdIndex, IdRun } from './id-index.js'
-import { ENTRY_WORDS, encodePage, Filter, pageOf, pagesFor, sorted } from './id-run.js'
+import { ENTRY_WORDS, Filter, pageOf, pagesFor, sorted } from './id-run.js'
 import { idPageKey, idRunKey } from './layout.js'
 
 const PAGES_PER_STEP = 8
@@ -29,14 +30,10 @@ export class RunMerge {
     const end = Math.min(pages, this.#page + PAGES_PER_STEP)
     const entries = sorted(this.#collect(this.#page, end))
     this.#filter.addAll(entries)
-    let from = 0
-    for (; this.#page < end; this.#page++) {
-      let to = from
-      while (to < entries.length && pageOf(entries[to], pages) === this.#page) to += ENTRY_WORDS
-      const key = idPageKey(this.job, this.#level, this.#run, this.#page)
-      this.index.ids.put(key, encodePage(entries.subarray(from, to)))
-      from = to
-    }
+    putPages(this.index.ids, entries, pages, this.#page, end, (page) =>
+      idPageKey(this.job, this.#level, this.#run, page),
+    )
+    this.#page = end
     return this.#page < pages ? null : this.#finish()
   }
 

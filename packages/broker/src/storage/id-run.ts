@@ -13,7 +13,8 @@ export const ENTRY_WORDS = 7
 const PAGE_HEADER_BYTES = 8
 const PAGE_ENTRIES = 512
 const FILTER_HEADER_BYTES = 16
-const FILTER_BITS_PER_ENTRY = 10
+/** Of runs that are written from now on; a filter is read whatever its length. One id in 1,400 passes. */
+const FILTER_BITS_PER_ENTRY = 16
 const FILTER_PROBES = 7
 
 export const pagesFor = (entries: number): number => Math.max(1, Math.ceil(entries / PAGE_ENTRIES))
@@ -33,12 +34,14 @@ export function encodePage(entries: Uint32Array): Buffer {
   return page
 }
 
-/** null: damaged. The entries are a copy. */
+/** null: damaged. The entries are a view of the page, or a copy where it is not aligned. */
 export function decodePage(page: Buffer): Uint32Array | null {
   if (page.byteLength < PAGE_HEADER_BYTES) return null
   if (page.readUInt32LE(0) !== crc32(page.subarray(4))) return null
-  const bytes = page.readUInt32LE(4) * 4 * ENTRY_WORDS
-  if (page.byteLength !== PAGE_HEADER_BYTES + bytes) return null
+  const words = page.readUInt32LE(4) * ENTRY_WORDS
+  if (page.byteLength !== PAGE_HEADER_BYTES + 4 * words) return null
+  const at = page.byteOffset + PAGE_HEADER_BYTES
+  if (at % 4 === 0) return new Uint32Array(page.buffer, at, words)
   return new Uint32Array(new Uint8Array(page.subarray(PAGE_HEADER_BYTES)).buffer)
 }
 
@@ -78,6 +81,23 @@ export function sorted(entries: Uint32Array): Uint32Array {
       result[i * ENTRY_WORDS + word] = entries[at + word]
   }
   return result
+}
+
+/** Of a run's entries in any order, those of its pages [from, to). */
+export function within(entries: Uint32Array, pages: number, from: number, to: number): Uint32Array {
+  let count = 0
+  const isWithin = (at: number) => {
+    const page = pageOf(entries[at], pages)
+    return page >= from && page < to
+  }
+  for (let at = 0; at < entries.length; at += ENTRY_WORDS) if (isWithin(at)) count += 1
+  const found = new Uint32Array(count * ENTRY_WORDS)
+  let words = 0
+  for (let at = 0; at < entries.length; at += ENTRY_WORDS) {
+    if (!isWithin(at)) continue
+    for (let word = 0; word < ENTRY_WORDS; word++) found[words++] = entries[at + word]
+  }
+  return found
 }
 
 export class Filter {
@@ -142,10 +162,21 @@ export class Filter {
 
 /** The ids of late appends of one job: a hash table with its entries beside it. */
 export class RecentIds {
-  #entries = new Uint32Array(64 * ENTRY_WORDS)
+  #entries: Uint32Array
   /** Entry number + 1; 0 is free. At most half full. */
-  #slots = new Int32Array(128)
+  #slots: Int32Array
   count = 0
+
+  /** @param room for so many, a power of two, before it has to grow. */
+  constructor(room = 64) {
+    this.#entries = new Uint32Array(room * ENTRY_WORDS)
+    this.#slots = new Int32Array(2 * room)
+  }
+
+  /** Entries that fit before it grows. */
+  get room(): number {
+    return this.#slots.length / 2
+  }
 
   /** Body digest of the id, or -1. */
   body(digest: Uint32Array): number {

@@ -11,6 +11,7 @@ import type { SubmitBlock } from '@fabric/core'
 
 const MAGIC = 0x42494631 // 1FIB
 const HEADER_BYTES = 48
+const HEADER_WORDS = HEADER_BYTES / 4
 const WITH_PAYLOADS = 1
 const WITH_DEADLINES = 2
 
@@ -25,103 +26,139 @@ export interface ItemColumns extends SubmitBlock {
 }
 
 const startOf = (ends: Uint32Array, row: number) => (row === 0 ? 0 : ends[row - 1])
-const payloadBytesOf = ({ payloadEnds }: SubmitBlock, row: number) =>
-  payloadEnds === null ? 0 : payloadEnds[row] - startOf(payloadEnds, row)
+/** The rows that make a block, and how long its columns are. */
+export interface BlockExtent {
+  readonly count: number
+  readonly tokens: number
+  readonly idBytes: number
+  readonly payloadBytes: number
+  readonly haveDeadline: boolean
+  /** Of the encoded block. */
+  readonly bytes: number
+  /** The rows stand side by side and none has a payload: its columns are pieces of theirs. */
+  readonly isContiguous: boolean
+}
 
-/** How many of the rows from `from` on make the next block. */
-export function rowsOfBlock(items: ItemColumns, rows: readonly number[], from: number): number {
-  let bytes = HEADER_BYTES
+/** As many of the rows from `from` on as make the next block. */
+export function nextBlock(items: ItemColumns, rows: readonly number[], from: number): BlockExtent {
+  const { idEnds, lengths, payloadEnds, deadlineMs = null } = items
+  let tokens = 0
+  let idBytes = 0
+  let payloadBytes = 0
+  let haveDeadline = false
   let count = 0
   for (let i = from; i < rows.length && count < BLOCK_ITEMS_MAX; i++) {
     const row = rows[i]
-    const idBytes = items.idEnds[row] - startOf(items.idEnds, row)
-    const payloadBytes = payloadBytesOf(items, row)
-    bytes += 20 + idBytes + (payloadBytes === 0 ? 4 * items.lengths[row] : payloadBytes)
-    if (count > 0 && bytes > BLOCK_BYTES_MAX) break
+    const ofId = idEnds[row] - startOf(idEnds, row)
+    const ofPayload = payloadEnds === null ? 0 : payloadEnds[row] - startOf(payloadEnds, row)
+    const ofTokens = ofPayload === 0 ? lengths[row] : 0
+    const data = 4 * (tokens + ofTokens) + idBytes + ofId + payloadBytes + ofPayload
+    if (count > 0 && HEADER_BYTES + 20 * (count + 1) + data > BLOCK_BYTES_MAX) break
+    tokens += ofTokens
+    idBytes += ofId
+    payloadBytes += ofPayload
+    if (deadlineMs !== null && deadlineMs[row] > 0) haveDeadline = true
     count += 1
   }
-  return count
+  const columns = 3 + Number(payloadBytes > 0) + Number(haveDeadline)
+  const bytes = HEADER_BYTES + 4 * columns * count + 4 * tokens + payloadBytes + idBytes
+  const isContiguous = rows[from + count - 1] - rows[from] === count - 1 && payloadBytes === 0
+  return { count, tokens, idBytes, payloadBytes, haveDeadline, bytes, isContiguous }
 }
 
-export function haveDeadline(
-  { deadlineMs }: SubmitBlock,
-  rows: readonly number[],
-  from: number,
-  count: number,
-): boolean {
-  if (deadlineMs == null) return false
-  for (let i = from; i < from + count; i++) if (deadlineMs[rows[i]] > 0) return true
-  return false
-}
-
-let scratch = new ArrayBuffer(1 << 17)
-
-/** The block's bytes, valid until the next call. */
+/** The block's bytes, in `buffer` from `at` on, which is a multiple of 8. */
 export function encodeBlock(
   items: ItemColumns,
   rows: readonly number[],
   from: number,
-  count: number,
+  extent: BlockExtent,
   acceptedAtMs: number,
+  buffer: ArrayBuffer,
+  at: number,
 ): Buffer {
-  let tokens = 0
-  let idBytes = 0
-  let payloadBytes = 0
-  for (let i = from; i < from + count; i++) {
-    const row = rows[i]
-    const payload = payloadBytesOf(items, row)
-    payloadBytes += payload
-    if (payload === 0) tokens += items.lengths[row]
-    idBytes += items.idEnds[row] - startOf(items.idEnds, row)
-  }
+  const { count, tokens, idBytes, payloadBytes, haveDeadline, bytes: size } = extent
   const withPayloads = payloadBytes > 0
-  const withDeadlines = haveDeadline(items, rows, from, count)
-  const columns = 3 + Number(withPayloads) + Number(withDeadlines)
-  const tokensAt = HEADER_BYTES + 4 * columns * count
-  const payloadsAt = tokensAt + 4 * tokens
-  const idsAt = payloadsAt + payloadBytes
-  const size = idsAt + idBytes
-  // A whole number of words, whatever the item.
-  if (scratch.byteLength < size) scratch = new ArrayBuffer(8 * Math.ceil(size / 4))
-  const bytes = Buffer.from(scratch, 0, size)
-  const words = new Int32Array(scratch)
-  const first = items.sequences[rows[from]]
+  const bytes = Buffer.from(buffer, at, size)
+  const words = new Int32Array(buffer, at, size >> 2)
+  words[0] = MAGIC
   words[2] = count
-  words[3] = (withPayloads ? WITH_PAYLOADS : 0) | (withDeadlines ? WITH_DEADLINES : 0)
+  words[3] = (withPayloads ? WITH_PAYLOADS : 0) | (haveDeadline ? WITH_DEADLINES : 0)
   words[4] = idBytes
   words[5] = tokens
   words[6] = payloadBytes
   words[7] = 0
   bytes.writeDoubleLE(acceptedAtMs, 32)
-  bytes.writeDoubleLE(first, 40)
-  const column = HEADER_BYTES / 4
-  let token = tokensAt / 4
+  bytes.writeDoubleLE(items.sequences[rows[from]], 40)
+  const columns = 3 + Number(withPayloads) + Number(haveDeadline)
+  const tokensAt = HEADER_WORDS + columns * count
+  const place: BlockPlaces = { words, bytes, tokensAt, idsAt: size - idBytes }
+  if (extent.isContiguous) copyRun(items, rows[from], count, place)
+  else copyRows(items, rows, from, extent, place)
+  if (haveDeadline) {
+    const column = HEADER_WORDS + (columns - 1) * count
+    for (let i = 0; i < count; i++) words[column + i] = items.deadlineMs![rows[from + i]]
+  }
+  words[1] = crc32(bytes.subarray(8))
+  return bytes
+}
+
+interface BlockPlaces {
+  readonly words: Int32Array
+  readonly bytes: Buffer
+  /** In words. */
+  readonly tokensAt: number
+  readonly idsAt: number
+}
+
+function copyRun(items: ItemColumns, first: number, count: number, place: BlockPlaces): void {
+  const { words, bytes, tokensAt, idsAt } = place
+  const { lengths, sequences, idEnds, tokenStarts } = items
+  const last = first + count - 1
+  const idStart = startOf(idEnds, first)
+  for (let i = 0; i < count; i++) {
+    const row = first + i
+    words[HEADER_WORDS + i] = lengths[row]
+    words[HEADER_WORDS + count + i] = sequences[row] - sequences[first]
+    words[HEADER_WORDS + 2 * count + i] = idEnds[row] - idStart
+  }
+  const tokenEnd = tokenStarts[last] + lengths[last]
+  words.set(items.tokens.subarray(tokenStarts[first], tokenEnd), tokensAt)
+  bytes.set(items.ids.subarray(idStart, idEnds[last]), idsAt)
+}
+
+function copyRows(
+  items: ItemColumns,
+  rows: readonly number[],
+  from: number,
+  { count, tokens, payloadBytes }: BlockExtent,
+  { words, bytes, tokensAt, idsAt }: BlockPlaces,
+): void {
+  const { lengths, sequences, idEnds, tokenStarts, payloadEnds } = items
+  const payloadsAt = 4 * (tokensAt + tokens)
+  let token = tokensAt
   let payload = 0
   let id = 0
   for (let i = 0; i < count; i++) {
     const row = rows[from + i]
-    const idStart = startOf(items.idEnds, row)
-    bytes.set(items.ids.subarray(idStart, items.idEnds[row]), idsAt + id)
-    id += items.idEnds[row] - idStart
-    words[column + i] = items.lengths[row]
-    words[column + count + i] = items.sequences[row] - first
-    words[column + 2 * count + i] = id
-    const ofPayload = payloadBytesOf(items, row)
+    const idStart = startOf(idEnds, row)
+    bytes.set(items.ids.subarray(idStart, idEnds[row]), idsAt + id)
+    id += idEnds[row] - idStart
+    words[HEADER_WORDS + i] = lengths[row]
+    words[HEADER_WORDS + count + i] = sequences[row] - sequences[rows[from]]
+    words[HEADER_WORDS + 2 * count + i] = id
+    const payloadStart = payloadEnds === null ? 0 : startOf(payloadEnds, row)
+    const ofPayload = payloadEnds === null ? 0 : payloadEnds[row] - payloadStart
     if (ofPayload === 0) {
-      const start = items.tokenStarts[row]
-      words.set(items.tokens.subarray(start, start + items.lengths[row]), token)
-      token += items.lengths[row]
+      const start = tokenStarts[row]
+      words.set(items.tokens.subarray(start, start + lengths[row]), token)
+      token += lengths[row]
     } else {
-      const end = items.payloadEnds![row]
-      bytes.set(items.payloads!.subarray(end - ofPayload, end), payloadsAt + payload)
+      const end = payloadStart + ofPayload
+      bytes.set(items.payloads!.subarray(payloadStart, end), payloadsAt + payload)
       payload += ofPayload
     }
-    if (withPayloads) words[column + 3 * count + i] = payload
-    if (withDeadlines) words[column + (columns - 1) * count + i] = items.deadlineMs![row]
+    if (payloadBytes > 0) words[HEADER_WORDS + 3 * count + i] = payload
   }
-  words[0] = MAGIC
-  words[1] = crc32(bytes.subarray(8))
-  return bytes
 }
 
 /** A block read back; the columns are views of `bytes`, which the caller owns and aligned to 8. */

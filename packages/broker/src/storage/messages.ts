@@ -1,7 +1,6 @@
-// What the caller's thread, the writing thread and the reading thread say to each other. Columns
-// travel as views of one transferred buffer.
+// What the caller's thread, the writing thread and the reading thread say to each other. Columns of items
+// travel in one transferred buffer (columns.ts), which the writing thread gives back to be used again.
 import type { ErrorCode } from '@fabric/protocol'
-import type { ItemColumns } from './item-block.js'
 import type { DiskShape, Recovery, StoredJob, StoreHealth, StoreProblem } from './store.js'
 
 export interface StoreSettings {
@@ -26,7 +25,8 @@ export interface StoreSettings {
 export interface AppendWrite {
   readonly kind: 'append'
   readonly acceptedAtMs: number
-  readonly items: ItemColumns
+  /** Packed. */
+  readonly items: ArrayBuffer
 }
 
 /** Settled items as columns; a model of -1 stands for an item that was not durable. */
@@ -50,7 +50,7 @@ export type Write =
   /** Changes nothing: answered when all that came before it is committed. */
   | { readonly kind: 'commit' }
   | { readonly kind: 'setAside'; readonly table: 'items' | 'results'; readonly key: Uint8Array }
-  | { readonly kind: 'lookup'; readonly items: ItemColumns }
+  | { readonly kind: 'lookup'; readonly items: ArrayBuffer }
   | { readonly kind: 'sequenceOf'; readonly job: number; readonly id: Uint8Array }
   | { readonly kind: 'close' }
 
@@ -114,6 +114,8 @@ export type FromWriter =
       }[]
       readonly ranges: readonly ResultRange[]
       readonly size: StoreSize
+      /** Packed items that have been read. */
+      readonly buffers: readonly ArrayBuffer[]
     }
 
 export type FromReader =

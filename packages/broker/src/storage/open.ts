@@ -2,6 +2,7 @@
 import { Worker } from 'node:worker_threads'
 import type { SubmitBlock } from '@fabric/core'
 import type { FabricError } from '@fabric/protocol'
+import { BufferPool } from './buffer-pool.js'
 import { packItems, packSettled } from './columns.js'
 import {
   type DirectoryLock,
@@ -49,6 +50,9 @@ const DEFAULTS: Omit<StoreSettings, 'dataDir'> = {
   faults: null,
 }
 
+/** Packed items whose memory waits for the next ones. */
+const POOL_BYTES_MAX = 16 * MiB
+
 /** @throws FabricError FABRIC_STORE_IN_USE, FABRIC_STORE_VERSION, FABRIC_STORE_DAMAGED, FABRIC_DISK_FAILED, FABRIC_DISK_FULL */
 export async function openStore(dataDir: string, options: StoreOptions = {}): Promise<Store> {
   makeDataDir(dataDir)
@@ -83,6 +87,7 @@ class ThreadedStore implements Store {
   #writer!: Thread<Write, FromWriter>
   #reader!: Thread<Read, FromReader>
   readonly #ranges = new Map<number, ResultRange>()
+  readonly #pool = new BufferPool(POOL_BYTES_MAX)
   #size: StoreSize = { fileBytes: 0, usedBytes: 0 }
 
   constructor(settings: StoreSettings, lock: DirectoryLock) {
@@ -125,13 +130,13 @@ class ThreadedStore implements Store {
   }
 
   lookup(block: SubmitBlock): Promise<Uint8Array> {
-    const { items, buffer } = packItems(block, new Float64Array(block.count).fill(1))
-    return this.#writer.ask({ kind: 'lookup', items }, [buffer])
+    const items = packItems(block, new Float64Array(block.count).fill(1), this.#pool)
+    return this.#writer.ask({ kind: 'lookup', items }, [items])
   }
 
   append({ job, block, sequences, acceptedAtMs }: Append): Promise<Uint8Array> {
-    const { items, buffer } = packItems({ ...block, job }, sequences)
-    return this.#writer.ask({ kind: 'append', items, acceptedAtMs }, [buffer])
+    const items = packItems({ ...block, job }, sequences, this.#pool)
+    return this.#writer.ask({ kind: 'append', items, acceptedAtMs }, [items])
   }
 
   read(
@@ -203,6 +208,7 @@ class ThreadedStore implements Store {
       case 'done':
         this.#size = message.size
         for (const range of message.ranges) this.#ranges.set(range.job, range)
+        for (const buffer of message.buffers) this.#pool.give(buffer)
         for (const answer of message.answers) this.#writer.answer(answer)
         return
       case 'health':

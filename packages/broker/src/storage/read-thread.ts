@@ -4,25 +4,32 @@ import { FabricError } from '@fabric/protocol'
 import { openEnvironment } from './environment.js'
 import type { FromReader, Read, Request, StoreSettings } from './messages.js'
 import { Reader } from './reader.js'
+import type { LoadedItems } from './store.js'
 import { failureOf } from './write-loop.js'
 
 const port = parentPort!
 const tell = (message: FromReader, transfer: ArrayBuffer[] = []) =>
   port.postMessage(message, transfer)
 
-function answer(reader: Reader, ask: Exclude<Read, { kind: 'close' }>): unknown {
+/** A value, and the memory that goes with it instead of being cloned. */
+type Answer = readonly [value: unknown, transfer: ArrayBuffer[]]
+
+const owned = (items: LoadedItems | null): Answer =>
+  items === null ? [null, []] : [items, [items.sequences.buffer as ArrayBuffer]]
+
+function answer(reader: Reader, ask: Exclude<Read, { kind: 'close' }>): Answer {
   switch (ask.kind) {
     case 'read':
-      return reader.read(ask.job, ask.shape, ask.tokens, ask.maxBytes)
+      return owned(reader.read(ask.job, ask.shape, ask.tokens, ask.maxBytes))
     case 'find':
-      return reader.find(ask.sequence, ask.job)
+      return owned(reader.find(ask.sequence, ask.job))
     case 'countAhead':
-      return reader.countAhead(ask.job, ask.shape, ask.sequence)
+      return [reader.countAhead(ask.job, ask.shape, ask.sequence), []]
     case 'forget':
-      return reader.forget(ask.job)
+      return [reader.forget(ask.job), []]
     case 'results': {
       const found = reader.results(ask.job, ask.offset, ask.maxBytes)
-      if (found !== null) return found
+      if (found !== null) return [found, [found.bytes.buffer as ArrayBuffer]]
       throw new FabricError(
         'FABRIC_RESULTS_GONE',
         `results at offset ${ask.offset} were read and have made room for others`,
@@ -46,7 +53,8 @@ try {
       return
     }
     try {
-      tell({ kind: 'answer', id, value: answer(reader, ask) })
+      const [value, transfer] = answer(reader, ask)
+      tell({ kind: 'answer', id, value }, transfer)
     } catch (error) {
       tell({ kind: 'answer', id, failure: failureOf(error) })
     }

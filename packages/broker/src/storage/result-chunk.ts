@@ -16,18 +16,25 @@ const align8 = (bytes: number) => Math.ceil(bytes / 8) * 8
 export const recordBytes = ({ id, value }: ResultRecord): number =>
   align8(RECORD_HEADER_BYTES + value.byteLength + id.byteLength)
 
-export function writeRecord(bytes: Uint8Array, at: number, record: ResultRecord): void {
+/** @param at a multiple of 8; `words` and `bytes` are views of the same memory. @returns its length. */
+export function writeRecord(
+  words: Uint32Array,
+  bytes: Uint8Array,
+  at: number,
+  record: ResultRecord,
+): number {
   const { id, value } = record
-  const view = new DataView(bytes.buffer, bytes.byteOffset)
-  view.setUint32(at, recordBytes(record), true)
-  view.setUint32(at + 4, id.byteLength, true)
-  view.setUint32(at + 8, value.byteLength, true)
-  view.setUint32(at + 12, record.attempts, true)
-  view.setUint32(at + 16, record.truncatedTo, true)
-  bytes[at + 20] = STATUSES.indexOf(record.status)
-  bytes[at + 21] = record.encoding
+  const length = recordBytes(record)
+  const word = at / 4
+  words[word] = length
+  words[word + 1] = id.byteLength
+  words[word + 2] = value.byteLength
+  words[word + 3] = record.attempts
+  words[word + 4] = record.truncatedTo
+  words[word + 5] = STATUSES.indexOf(record.status) | (record.encoding << 8)
   bytes.set(value, at + RECORD_HEADER_BYTES)
   bytes.set(id, at + RECORD_HEADER_BYTES + value.byteLength)
+  return length
 }
 
 /** Views of `bytes`; a value begins at a multiple of 8 when `bytes` does. */

@@ -6,22 +6,32 @@ import { BlockMarks } from './block-marks.js'
 import type { Counters, JobCounter } from './counters.js'
 import type { Table } from './environment.js'
 import { decodeBlock, type ItemBlock, rowOf } from './item-block.js'
-import { blockKey, placeOf, resultKey } from './layout.js'
+import { type BlockPlace, blockKey, placeOf, resultKey } from './layout.js'
 import type { SettleWrite } from './messages.js'
 import { CHUNK_BYTES_MAX, CHUNK_HEADER_BYTES, sealChunk, statusAt } from './result-chunk.js'
-import type { DiskShape } from './store.js'
 
-interface OpenBlock {
+interface OpenBlock extends BlockPlace {
   readonly key: Buffer
   readonly block: ItemBlock
   readonly marks: BlockMarks
-  isDirty: boolean
+  readonly lastSequence: number
+  /** Settled in this transaction. */
+  items: number
+  tokens: number
 }
 
 interface OpenChunk {
   readonly firstOffset: number
-  readonly parts: Uint8Array[]
+  readonly pieces: Piece[]
+  count: number
   bytes: number
+}
+
+/** Records that follow each other in what was handed in. */
+interface Piece {
+  readonly records: Uint8Array
+  readonly start: number
+  end: number
 }
 
 /** Blocks that were settled in lately: they do not change, and the next batch is often of the same. */
@@ -77,20 +87,20 @@ export class Settling {
     for (let i = 0; i < sequences.length; i++) {
       const job = jobs[i]
       if (!this.isJob(job)) continue
-      const shape = { model: models[i], paddedLength: paddedLengths[i] }
-      if (shape.model < 0) this.counters.change(job).accepted += 1
-      else if (!this.#mark(job, shape, sequences[i])) continue
+      if (models[i] < 0) this.counters.change(job).accepted += 1
+      else if (!this.#mark(job, models[i], paddedLengths[i], sequences[i])) continue
       settled[i] = 1
       const start = i === 0 ? 0 : recordEnds[i - 1]
-      this.#keep(this.counters.change(job), records.subarray(start, recordEnds[i]))
+      this.#keep(this.counters.change(job), records, start, recordEnds[i])
     }
     return settled
   }
 
   /** Ends the transaction's part. */
   write(): void {
-    for (const { key, marks, isDirty } of this.#open.values()) {
-      if (!isDirty) continue
+    for (const { key, job, model, paddedLength, marks, items, tokens } of this.#open.values()) {
+      if (items === 0) continue
+      this.counters.add(job, { model, paddedLength }, -items, -tokens)
       if (marks.itemsLeft > 0) this.tables.marks.put(key, marks.encode())
       else {
         this.cache.delete(key.toString('latin1'))
@@ -101,29 +111,38 @@ export class Settling {
     for (const [job, chunk] of this.#chunks) this.#writeChunk(job, chunk)
   }
 
-  /** A block that is taken out of use must not be written by `write`. */
+  /** A block that is taken out of use must not be written by `write`; what was settled of it counts. */
   forget(key: Buffer): void {
     const name = key.toString('latin1')
+    const open = this.#open.get(name)
+    if (open !== undefined && open.items > 0) {
+      const { job, model, paddedLength, items, tokens } = open
+      this.counters.add(job, { model, paddedLength }, -items, -tokens)
+    }
     this.#open.delete(name)
     this.cache.delete(name)
     this.#last = null
   }
 
-  #mark(job: number, shape: DiskShape, sequence: number): boolean {
-    const open = this.#blockOf(job, shape, sequence)
+  #mark(job: number, model: number, paddedLength: number, sequence: number): boolean {
+    const open = this.#blockOf(job, model, paddedLength, sequence)
     if (open === null) return false
     const row = rowOf(open.block, sequence)
     if (row < 0 || open.marks.isSettled(row)) return false
     const tokens = open.block.lengths[row]
     open.marks.settle(row, tokens)
-    open.isDirty = true
-    this.counters.add(job, shape, -1, -tokens)
+    open.items += 1
+    open.tokens += tokens
     return true
   }
 
-  #blockOf(job: number, shape: DiskShape, sequence: number): OpenBlock | null {
-    if (this.#last !== null && isWithin(this.#last, job, shape, sequence)) return this.#last
-    const key = keyAtOrBefore(this.tables.items, blockKey(job, shape, sequence), 12)
+  #blockOf(job: number, model: number, paddedLength: number, sequence: number): OpenBlock | null {
+    const last = this.#last
+    const isSameShape =
+      last?.job === job && last.model === model && last.paddedLength === paddedLength
+    if (isSameShape && sequence >= last.firstSequence && sequence <= last.lastSequence) return last
+    const start = blockKey(job, { model, paddedLength }, sequence)
+    const key = keyAtOrBefore(this.tables.items, start, 12)
     if (key === null) return null
     const name = key.toString('latin1')
     const open = this.#open.get(name) ?? this.#read(key, name)
@@ -148,50 +167,41 @@ export class Settling {
     const row = this.tables.marks.getBinary(key)
     const marks = row === undefined ? null : BlockMarks.decode(row)
     if (marks === null || marks.count !== block.count) return null
-    return { key, block, marks, isDirty: false }
+    const lastSequence = block.firstSequence + block.sequenceDeltas[block.count - 1]
+    return { ...placeOf(key), key, block, marks, lastSequence, items: 0, tokens: 0 }
   }
 
-  #keep(counter: JobCounter, record: Uint8Array): void {
+  #keep(counter: JobCounter, records: Uint8Array, start: number, end: number): void {
+    const bytes = end - start
     let chunk = this.#chunks.get(counter.job)
-    if (chunk !== undefined && chunk.bytes + record.byteLength > CHUNK_BYTES_MAX) {
+    if (chunk !== undefined && chunk.bytes + bytes > CHUNK_BYTES_MAX) {
       this.#writeChunk(counter.job, chunk)
       chunk = undefined
     }
     if (chunk === undefined) {
-      chunk = { firstOffset: counter.endOffset, parts: [], bytes: CHUNK_HEADER_BYTES }
+      const firstOffset = counter.endOffset
+      chunk = { firstOffset, pieces: [], count: 0, bytes: CHUNK_HEADER_BYTES }
       this.#chunks.set(counter.job, chunk)
     }
-    chunk.parts.push(record)
-    chunk.bytes += record.byteLength
-    counter[STATUSES[statusAt(record, 0)]] += 1
+    const last = chunk.pieces.at(-1)
+    if (last?.records === records && last.end === start) last.end = end
+    else chunk.pieces.push({ records, start, end })
+    chunk.count += 1
+    chunk.bytes += bytes
+    counter[STATUSES[statusAt(records, start)]] += 1
     counter.endOffset += 1
-    counter.unreadBytes += record.byteLength
+    counter.unreadBytes += bytes
   }
 
-  #writeChunk(job: number, { firstOffset, parts, bytes }: OpenChunk): void {
+  #writeChunk(job: number, { firstOffset, pieces, count, bytes }: OpenChunk): void {
     const chunk = Buffer.allocUnsafe(bytes)
     let at = CHUNK_HEADER_BYTES
-    for (const part of parts) {
-      chunk.set(part, at)
-      at += part.byteLength
+    for (const { records, start, end } of pieces) {
+      chunk.set(records.subarray(start, end), at)
+      at += end - start
     }
-    this.tables.results.put(
-      resultKey(job, firstOffset),
-      sealChunk(chunk, parts.length, firstOffset),
-    )
+    this.tables.results.put(resultKey(job, firstOffset), sealChunk(chunk, count, firstOffset))
   }
-}
-
-function isWithin({ key, block }: OpenBlock, job: number, shape: DiskShape, sequence: number) {
-  const place = placeOf(key)
-  const last = block.firstSequence + block.sequenceDeltas[block.count - 1]
-  return (
-    place.job === job &&
-    place.model === shape.model &&
-    place.paddedLength === shape.paddedLength &&
-    sequence >= block.firstSequence &&
-    sequence <= last
-  )
 }
 
 /** The greatest key up to `key` that begins with the same `prefixLength` bytes. */

@@ -1,19 +1,32 @@
 // The writing thread's queue: whatever was asked for while a commit was under way shares the next one.
-// It also keeps the health: while the disk fails appends are refused at once, settlements and jobs
-// wait, and the disk is tried every probeIntervalMs. While less than the reserve is left appends are
-// refused, everything else goes on, and the room is looked at as often.
+// Appends alone are committed by a thread of LMDB's, while those that come are made ready here.
+// While the disk fails appends are refused at once, settlements and jobs wait, and the disk is tried
+// every probeIntervalMs. While less than the reserve is left appends are refused, everything else goes
+// on, and the room is looked at as often.
 
 import { FabricError } from '@fabric/protocol'
-import { diskFailure, isBelowReserve, isTreeDamage } from './disk-errors.js'
+import { unpackItems } from './columns.js'
+import { diskFailure, isTreeDamage } from './disk-errors.js'
+import { DiskWatch } from './disk-watch.js'
 import { type Environment, WHAT_TO_DO } from './environment.js'
-import type { Failure, FromWriter, Request, StoreSettings, Write } from './messages.js'
-import type { StoreHealth } from './store.js'
+import type { ItemColumns } from './item-block.js'
+import type {
+  AppendWrite,
+  Failure,
+  FromWriter,
+  Request,
+  StoreSettings,
+  StoreSize,
+  Write,
+} from './messages.js'
 import type { Admitted, Step, Writer } from './writer.js'
 
 /** A transaction takes no further write beyond it: it bounds the wait of whoever comes behind. */
 const TRANSACTION_BYTES_MAX = 8 * 2 ** 20
 /** Relaxed: appended and not synced; beyond it appends wait for their commit as with `always`. */
 const UNSYNCED_BYTES_MAX = 64 * 2 ** 20
+/** How often the size of the file is told: to ask LMDB for it takes as long as to append some items. */
+const SIZE_INTERVAL_MS = 100
 
 interface Pending {
   readonly id: number
@@ -22,7 +35,6 @@ interface Pending {
   isAnswered: boolean
 }
 
-type DiskFailure = NonNullable<ReturnType<typeof diskFailure>>
 type Answer = { id: number; value?: unknown; failure?: Failure }
 
 export class WriteLoop {
@@ -32,12 +44,16 @@ export class WriteLoop {
   #pending: Pending[] = []
   #pendingBytes = 0
   #answers: Answer[] = []
-  /** Why the disk refuses writes. */
-  #failure: DiskFailure | null = null
-  /** The disk takes writes, but what is left of it is the reserve. */
-  #shortage: DiskFailure | null = null
-  #health: StoreHealth = { state: 'ok' }
+  /** Packed items that have been read, to go back with the next answers. */
+  #buffers: ArrayBuffer[] = []
+  readonly #disk: DiskWatch
   #isScheduled = false
+  /** The first of the pending are being committed by LMDB's thread. */
+  #isCommitting = false
+  #size: StoreSize
+  #sizedAt = performance.now()
+  /** Something was committed since the size was asked for. */
+  #hasGrown = false
   #timer: NodeJS.Timeout | null = null
   #committedAt = 0
   #closing: number | null = null
@@ -46,14 +62,18 @@ export class WriteLoop {
     readonly environment: Environment,
     settings: StoreSettings,
     writer: Writer,
-    readonly tell: (message: FromWriter) => void,
+    readonly tell: (message: FromWriter, transfer?: ArrayBuffer[]) => void,
     readonly onClosed: () => void,
   ) {
     this.#writer = writer
+    this.#size = writer.size
     this.#settings = settings
-    this.#lookForRoom()
+    const { diskReserveBytes, probeIntervalMs } = settings
+    this.#disk = new DiskWatch(environment, diskReserveBytes, (health) =>
+      tell({ kind: 'health', health }),
+    )
     if (writer.hasWork) this.#schedule()
-    else if (this.#shortage !== null) this.#scheduleIn(settings.probeIntervalMs)
+    else if (this.#disk.isShort) this.#scheduleIn(probeIntervalMs)
   }
 
   take(request: Request<Write>): void {
@@ -80,32 +100,43 @@ export class WriteLoop {
   }
 
   #turn(): void {
-    if (this.#shortage !== null) this.#lookForRoom()
+    this.#disk.nextTurn()
     this.#admitAll()
+    if (this.#isCommitting) {
+      this.#report()
+      return
+    }
     const waitMs = this.#nextCommitInMs()
     if (waitMs > 0) {
       this.#report()
       this.#scheduleIn(waitMs)
       return
     }
-    if (this.#pending.length > 0 || this.#failure !== null || this.#writer.hasWork) this.#commit()
+    if (this.#pending.length > 0 || this.#disk.isFailing || this.#writer.hasWork) this.#commit()
     this.#report()
-    if (this.#closing !== null && (this.#pending.length === 0 || this.#failure !== null)) {
+    if (!this.#isCommitting) this.#goOn()
+  }
+
+  /** No commit is under way: whatever there is to do has its turn. */
+  #goOn(): void {
+    if (this.#closing !== null && (this.#pending.length === 0 || this.#disk.isFailing)) {
       this.#close()
       return
     }
-    if (this.#failure !== null) this.#scheduleIn(this.#settings.probeIntervalMs)
+    if (this.#disk.isFailing) this.#scheduleIn(this.#settings.probeIntervalMs)
     else if (this.#pending.length > 0 || this.#writer.hasWork) this.#schedule()
-    else if (this.#shortage !== null) this.#scheduleIn(this.#settings.probeIntervalMs)
+    else if (this.#disk.isShort) this.#scheduleIn(this.#settings.probeIntervalMs)
+    else if (this.#hasGrown) this.#scheduleIn(SIZE_INTERVAL_MS)
   }
 
   /** A failing disk is tried at intervals; relaxed, what was answered already waits for company. */
   #nextCommitInMs(): number {
     if (this.#closing !== null) return 0
     const sinceMs = performance.now() - this.#committedAt
-    if (this.#failure !== null) return this.#settings.probeIntervalMs - sinceMs
+    if (this.#disk.isFailing) return this.#settings.probeIntervalMs - sinceMs
     if (this.#settings.sync !== 'relaxed' || this.#pending.length === 0) return 0
-    const isAnswered = this.#pending.every((pending) => pending.isAnswered)
+    const isFull = this.#pendingBytes >= TRANSACTION_BYTES_MAX
+    const isAnswered = !isFull && this.#pending.every((pending) => pending.isAnswered)
     return isAnswered ? this.#settings.syncIntervalMs - sinceMs : 0
   }
 
@@ -123,7 +154,8 @@ export class WriteLoop {
   #admit(id: number, ask: Write): void {
     switch (ask.kind) {
       case 'lookup':
-        this.#answers.push({ id, value: this.#writer.lookup(ask.items) })
+        this.#buffers.push(ask.items)
+        this.#answers.push({ id, value: this.#writer.lookup(unpackItems(ask.items)) })
         return
       case 'sequenceOf':
         this.#answers.push({ id, value: this.#writer.sequenceOf(ask.job, ask.id) })
@@ -131,24 +163,28 @@ export class WriteLoop {
       case 'close':
         this.#closing = id
         return
-      case 'append': {
-        if (this.#failure === null) this.#lookForRoom()
-        const refusal = this.#failure ?? this.#shortage
-        if (refusal !== null) throw refusalOf(refusal)
-        const step = this.#writer.admit(ask)
-        const isAnswered =
-          this.#settings.sync === 'relaxed' && this.#pendingBytes < UNSYNCED_BYTES_MAX
-        if (isAnswered) this.#answers.push({ id, value: step.codes })
-        this.#queue({ id, step, bytes: bytesOf(ask), isAnswered })
+      case 'append':
+        this.#admitAppend(id, ask)
         return
-      }
       default: {
-        const bytes = bytesOf(ask)
+        const bytes = bytesOfOther(ask)
         const isFull = this.#pendingBytes + bytes > this.#settings.maxHeldResultBytes
-        if (this.#failure !== null && isFull) throw refusalOf(this.#failure)
+        const { failure } = this.#disk
+        if (failure !== null && isFull) throw new FabricError(failure.code, failure.message)
         this.#queue({ id, step: ask, bytes, isAnswered: false })
       }
     }
+  }
+
+  #admitAppend(id: number, { items, acceptedAtMs }: AppendWrite): void {
+    this.#buffers.push(items)
+    const columns = unpackItems(items)
+    const bytes = bytesOf(columns)
+    this.#disk.takeAppend(bytes)
+    const step = this.#writer.admit(columns, acceptedAtMs)
+    const isAnswered = this.#settings.sync === 'relaxed' && this.#pendingBytes < UNSYNCED_BYTES_MAX
+    if (isAnswered) this.#answers.push({ id, value: step.codes })
+    this.#queue({ id, step, bytes, isAnswered })
   }
 
   #queue(pending: Pending): void {
@@ -164,15 +200,43 @@ export class WriteLoop {
       count += 1
     }
     const batch = this.#pending.slice(0, count)
+    if (!this.#disk.isFailing && this.#writer.areAppends(batch.map(({ step }) => step))) {
+      void this.#commitBeside(batch)
+      return
+    }
+    // What the last commit has made durable is not told later for this one.
+    this.#report()
     try {
       this.#commitAll(batch)
       this.#pending.splice(0, count)
     } catch (error) {
-      this.#committedAt = performance.now()
-      const failure = diskFailure(error, this.environment.path)
-      if (failure !== null) this.#onDiskFailure(failure)
-      else this.#commitSingly(batch, error)
+      this.#onCommitFailed(batch, error)
     }
+  }
+
+  /** By LMDB's thread. What comes meanwhile is admitted behind the batch, which stays pending. */
+  async #commitBeside(batch: readonly Pending[]): Promise<void> {
+    this.#isCommitting = true
+    try {
+      const steps = batch.map(({ step }) => step as Admitted)
+      const isAllAdmitted = batch.length === this.#pending.length
+      const values = await this.#writer.commitAppends(steps, isAllAdmitted, () =>
+        this.#injectFault(),
+      )
+      this.#pending.splice(0, batch.length)
+      this.#onCommitted(batch, values)
+    } catch (error) {
+      this.#onCommitFailed(batch, error)
+    }
+    this.#isCommitting = false
+    this.#turn()
+  }
+
+  #onCommitFailed(batch: readonly Pending[], error: unknown): void {
+    this.#committedAt = performance.now()
+    const failure = diskFailure(error, this.environment.path)
+    if (failure !== null) this.#onDiskFailure(failure)
+    else this.#commitSingly(batch, error)
   }
 
   #commitAll(batch: readonly Pending[]): void {
@@ -182,13 +246,17 @@ export class WriteLoop {
       isAllAdmitted,
       () => this.#injectFault(),
     )
+    this.#onCommitted(batch, values)
+  }
+
+  #onCommitted(batch: readonly Pending[], values: readonly unknown[]): void {
     this.#committedAt = performance.now()
+    this.#hasGrown = true
     batch.forEach(({ id, bytes, isAnswered }, index) => {
       if (!isAnswered) this.#answers.push({ id, value: values[index] })
       this.#pendingBytes -= bytes
     })
-    this.#failure = null
-    this.#tellHealth()
+    this.#disk.isWell()
   }
 
   /** Not the disk's fault: the one that cannot be done is answered so, the others are done. */
@@ -229,8 +297,7 @@ export class WriteLoop {
     }
     this.#pending = kept
     this.#rollBack()
-    this.#failure = failure
-    this.#tellHealth()
+    this.#disk.fails(failure)
   }
 
   #rollBack(): void {
@@ -242,27 +309,7 @@ export class WriteLoop {
 
   /** Also of an idle broker: that the disk has filled up, or has room again, is told before an append. */
   probe(): void {
-    if (this.#failure === null) this.#lookForRoom()
-  }
-
-  #lookForRoom(): void {
-    const { path } = this.environment
-    this.#shortage = isBelowReserve(this.environment, this.#settings.diskReserveBytes)
-      ? {
-          code: 'FABRIC_DISK_FULL',
-          message: `less than diskReserveBytes are left for ${path}`,
-        }
-      : null
-    this.#tellHealth()
-  }
-
-  #tellHealth(): void {
-    const failure = this.#failure ?? this.#shortage
-    const health: StoreHealth =
-      failure === null ? { state: 'ok' } : ({ state: 'degraded', ...failure } as StoreHealth)
-    if (JSON.stringify(health) === JSON.stringify(this.#health)) return
-    this.#health = health
-    this.tell({ kind: 'health', health })
+    this.#disk.probe()
   }
 
   #injectFault(): void {
@@ -275,19 +322,24 @@ export class WriteLoop {
   }
 
   #report(): void {
-    if (this.#answers.length === 0) return
-    this.tell({
-      kind: 'done',
-      answers: this.#answers,
-      ranges: this.#writer.ranges(),
-      size: this.#writer.size,
-    })
+    const isSizeLate = this.#hasGrown && performance.now() - this.#sizedAt > SIZE_INTERVAL_MS
+    if (isSizeLate) {
+      this.#size = this.#writer.size
+      this.#sizedAt = performance.now()
+      this.#hasGrown = false
+    }
+    if (this.#answers.length === 0 && !isSizeLate) return
+    const answers = this.#answers
+    const buffers = this.#buffers
     this.#answers = []
+    this.#buffers = []
+    const ranges = this.#writer.ranges()
+    this.tell({ kind: 'done', answers, ranges, size: this.#size, buffers }, buffers)
   }
 
   #close(): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
-    const failure: Failure = this.#failure ?? {
+    const failure: Failure = this.#disk.failure ?? {
       code: 'FABRIC_INTERNAL',
       message: 'the store was closed',
     }
@@ -300,8 +352,6 @@ export class WriteLoop {
   }
 }
 
-const refusalOf = ({ code, message }: DiskFailure) => new FabricError(code, message)
-
 export function failureOf(error: unknown): Failure {
   if (error instanceof FabricError) return { code: error.code, message: error.message }
   const { code, message } = error as { code?: unknown; message: string }
@@ -313,10 +363,8 @@ export function failureOf(error: unknown): Failure {
   return { code: 'FABRIC_INTERNAL', message: (error as Error).stack ?? String(error) }
 }
 
-function bytesOf(write: Write): number {
-  if (write.kind === 'append') {
-    const { tokens, ids, payloads, count } = write.items
-    return tokens.byteLength + ids.byteLength + (payloads?.byteLength ?? 0) + 64 * count
-  }
-  return write.kind === 'settle' ? write.records.byteLength + 64 * write.jobs.length : 256
-}
+const bytesOf = ({ tokens, ids, payloads, count }: ItemColumns): number =>
+  tokens.byteLength + ids.byteLength + (payloads?.byteLength ?? 0) + 64 * count
+
+const bytesOfOther = (write: Write): number =>
+  write.kind === 'settle' ? write.records.byteLength + 64 * write.jobs.length : 256

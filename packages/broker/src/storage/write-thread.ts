@@ -7,7 +7,8 @@ import { Writer } from './writer.js'
 
 const port = parentPort!
 const settings = workerData as StoreSettings
-const tell = (message: FromWriter) => port.postMessage(message)
+const tell = (message: FromWriter, transfer: ArrayBuffer[] = []) =>
+  port.postMessage(message, transfer)
 
 try {
   const found: string[] = []

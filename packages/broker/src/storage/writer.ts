@@ -2,20 +2,18 @@
 // thread, one call at a time. What memory knows of the file (counters, jobs, ids) is changed with the
 // transaction; when that is aborted, memory is read anew.
 import { randomBytes } from 'node:crypto'
-import { SUBMIT_ACCEPTED } from '@fabric/core'
 import { FabricError } from '@fabric/protocol'
 import { STATUSES } from '../results/log.js'
-import { BlockMarks } from './block-marks.js'
+import { BufferPool } from './buffer-pool.js'
 import { Counters, type JobCounter } from './counters.js'
 import { type Environment, sizeOf } from './environment.js'
 import { DIGEST_KEY_BYTES } from './id-digest.js'
 import { IdIndex } from './id-index.js'
-import { encodeBlock, haveDeadline, type ItemColumns, rowsOfBlock } from './item-block.js'
+import { type EncodedAppend, encodeAppend } from './item-append.js'
+import type { ItemColumns } from './item-block.js'
 import { JobRemoval } from './job-removal.js'
 import { decodeJob, encodeJob } from './job-row.js'
 import {
-  blockKey,
-  diskLength,
   FORMAT_VERSION,
   jobKey,
   META_FORMAT,
@@ -35,11 +33,14 @@ import { deadlinesIn } from './stored-deadlines.js'
 /** Of 64 KiB, mostly. */
 const BLOCKS_CACHED = 64
 
-/** An append whose ids have been looked up. */
+/** Encoded appends whose memory waits for the next ones. */
+const POOL_BYTES_MAX = 32 * 2 ** 20
+
+/** An append whose ids have been looked up, and whose blocks are ready to be put. */
 export interface Admitted {
-  readonly write: AppendWrite
   readonly codes: Uint8Array
   readonly entries: Uint32Array
+  readonly encoded: EncodedAppend
 }
 
 export type Step = Admitted | Exclude<Write, AppendWrite | { kind: 'lookup' } | { kind: 'close' }>
@@ -51,6 +52,7 @@ export class Writer {
   readonly #removal: JobRemoval
   readonly #readResults: ReadResults
   readonly #blocks = new BlockCache(BLOCKS_CACHED)
+  readonly #pool = new BufferPool(POOL_BYTES_MAX)
   #lastSequence = 0
   #lastJob = -1
   #ranges = new Map<number, ResultRange>()
@@ -98,10 +100,14 @@ export class Writer {
     return sizeOf(this.environment)
   }
 
-  /** Looks the ids up; what is new is known from now on and must be applied or forgotten. */
-  admit(write: AppendWrite): Admitted {
-    if (!this.#jobs.has(write.items.job)) throw unknownJob(write.items.job)
-    return { write, ...this.#ids.admit(write.items) }
+  /**
+   * Looks the ids up and encodes what is new, which is known from now on and must be committed or
+   * forgotten. The columns have been read when it returns.
+   */
+  admit(items: ItemColumns, acceptedAtMs: number): Admitted {
+    if (!this.#jobs.has(items.job)) throw unknownJob(items.job)
+    const { codes, entries } = this.#ids.admit(items)
+    return { codes, entries, encoded: encodeAppend(items, codes, acceptedAtMs, this.#pool) }
   }
 
   lookup(items: ItemColumns): Uint8Array {
@@ -131,7 +137,8 @@ export class Writer {
       const answered = steps.map((step) => this.#apply(step, settling))
       settling.write()
       this.#readResults.trim(this.#counters)
-      if (isAllAdmitted) this.#ids.maintain()
+      this.#ids.flushSome(isAllAdmitted)
+      this.#ids.mergeSome()
       this.#removal.step()
       this.#counters.write(tables.counters)
       this.#writeSequence()
@@ -139,7 +146,39 @@ export class Writer {
       return answered
     })
     for (const problem of this.#problems) this.onProblem(problem)
+    this.#release(steps)
     return answers
+  }
+
+  /** Whether `commitAppends` may take the steps: nothing in them reads what they, or a step of work, write. */
+  areAppends(steps: readonly Step[]): steps is readonly Admitted[] {
+    if (steps.length === 0 || this.#removal.hasWork || this.#ids.isMerging) return false
+    return steps.every((step) => 'codes' in step && this.#jobs.has(step.encoded.job))
+  }
+
+  /**
+   * The same for appends alone, on a thread of LMDB's, so that this one can make the next ones ready.
+   * Nothing else may be committed until it resolves, and what it rejects with leaves memory to be read
+   * anew, as with `commit`.
+   */
+  async commitAppends(
+    steps: readonly Admitted[],
+    isAllAdmitted: boolean,
+    beforeCommit: () => void,
+  ): Promise<Uint8Array[]> {
+    const { root, tables } = this.environment
+    this.#ranges = new Map()
+    beforeCommit()
+    // What threw in here would be committed as far as it had come: it only puts what is ready.
+    const committed = root.batch(() => {
+      for (const step of steps) this.#append(step)
+      this.#ids.flushSome(isAllAdmitted)
+      this.#counters.write(tables.counters)
+      this.#writeSequence()
+    })
+    await committed.catch(rethrowCommitError)
+    this.#release(steps)
+    return steps.map(({ codes }) => codes)
   }
 
   /** Work that waits for a transaction of its own when nothing is written. */
@@ -153,7 +192,7 @@ export class Writer {
     // It may hold a block that was never committed, and its sequences may come again.
     this.#blocks.clear()
     this.#load()
-    for (const { write, entries } of pending) this.#ids.remember(write.items.job, entries)
+    for (const { encoded, entries } of pending) this.#ids.remember(encoded.job, entries)
   }
 
   /** Of jobs whose results the last commit changed. */
@@ -185,47 +224,27 @@ export class Writer {
     }
   }
 
-  #append({ write, codes, entries }: Admitted): Uint8Array {
-    const { items, acceptedAtMs } = write
-    const { job } = items
+  #append({ codes, entries, encoded }: Admitted): Uint8Array {
+    const { job, accepted, first, last, blocks } = encoded
     if (!this.#jobs.has(job)) throw unknownJob(job)
-    let accepted = 0
-    let first = 0
-    for (let i = 0; i < codes.length; i++) {
-      if (codes[i] !== SUBMIT_ACCEPTED) continue
-      if (accepted === 0) first = items.sequences[i]
-      accepted += 1
-      this.#lastSequence = items.sequences[i]
-    }
     if (accepted === 0) return codes
+    const { tables } = this.environment
+    this.#lastSequence = last
     this.#counters.change(job).accepted += accepted
-    for (const [model, lengths] of rowsByShape(items, codes)) {
-      for (const [paddedLength, rows] of lengths)
-        this.#putBlocks(items, { model, paddedLength }, rows, acceptedAtMs)
+    for (const { shape, count, tokens, haveDeadline, key, value, marks } of blocks) {
+      tables.items.put(key, value)
+      tables.marks.put(key, marks)
+      if (haveDeadline) tables.meta.put(META_TIMED, Buffer.from([1]))
+      this.#counters.add(job, shape, count, tokens)
     }
     this.#ids.store(job, first, entries)
     return codes
   }
 
-  #putBlocks(
-    items: ItemColumns,
-    shape: { model: number; paddedLength: number },
-    rows: readonly number[],
-    acceptedAtMs: number,
-  ): void {
-    const { tables } = this.environment
-    for (let from = 0; from < rows.length; ) {
-      const count = rowsOfBlock(items, rows, from)
-      let tokens = 0
-      for (let i = from; i < from + count; i++) tokens += items.lengths[rows[i]]
-      const key = blockKey(items.job, shape, items.sequences[rows[from]])
-      tables.items.put(key, encodeBlock(items, rows, from, count, acceptedAtMs))
-      const timed = haveDeadline(items, rows, from, count)
-      if (timed) tables.meta.put(META_TIMED, Buffer.from([1]))
-      tables.marks.put(key, BlockMarks.of(count, tokens, timed).encode())
-      this.#counters.add(items.job, shape, count, tokens)
-      from += count
-    }
+  /** Committed blocks are read from the file. */
+  #release(steps: readonly Step[]): void {
+    for (const step of steps)
+      if ('codes' in step && step.encoded.buffer !== null) this.#pool.give(step.encoded.buffer)
   }
 
   #putJob(job: StoredJob): void {
@@ -345,20 +364,8 @@ function recovered(
   }
 }
 
-/** Accepted rows by model and padded length, in order of arrival. */
-function rowsByShape(items: ItemColumns, codes: Uint8Array): Map<number, Map<number, number[]>> {
-  const models = new Map<number, Map<number, number[]>>()
-  for (let i = 0; i < items.count; i++) {
-    if (codes[i] !== SUBMIT_ACCEPTED) continue
-    let lengths = models.get(items.model[i])
-    if (lengths === undefined) {
-      lengths = new Map()
-      models.set(items.model[i], lengths)
-    }
-    const padded = diskLength(items.lengths[i])
-    const rows = lengths.get(padded)
-    if (rows === undefined) lengths.set(padded, [i])
-    else rows.push(i)
-  }
-  return models
+/** LMDB's thread tells why it could not commit behind a promise of its own. */
+async function rethrowCommitError(error: Error & { commitError?: Promise<never> }): Promise<never> {
+  if (error.commitError !== undefined) await error.commitError
+  throw error
 }

@@ -206,6 +206,32 @@ describe('a full disk', () => {
     await ok
   })
 
+  test('without a reserve, appends that find no room are refused with all that waited behind them', async ({
+    skip,
+  }) => {
+    const dataDir = join(smallDisk('12m', skip), 'data')
+    const options = { diskReserveBytes: 0, probeIntervalMs: 5 }
+    const one = await store(dataDir, options)
+    await one.createJob(job(1))
+    let accepted = 0
+    const refusals: unknown[] = []
+    const submit = async (lane: number) => {
+      for (let round = 0; round < 200 && refusals.length < 4; round++) {
+        const items = Array.from({ length: 50 }, (_, i) => item(`${lane}-${round}-${i}`, 1000))
+        await one.append(append(items)).then(
+          () => (accepted += items.length),
+          (error) => refusals.push(error),
+        )
+      }
+    }
+    await Promise.all([0, 1, 2, 3].map(submit))
+    for (const error of refusals) expect(error).toMatchObject({ code: 'FABRIC_DISK_FULL' })
+    expect(accepted).toBeGreaterThan(500)
+    await one.close()
+    const again = await store(dataDir, options)
+    expect(again.recovery).toMatchObject({ problems: [], jobs: [{ accepted }] })
+  })
+
   test('a store is not opened where not even its lock file has room, and says so', async ({
     skip,
   }) => {

@@ -2,7 +2,6 @@
 // aborts in the middle of them.
 import { SUBMIT_ACCEPTED, SUBMIT_CONFLICT, SUBMIT_DUPLICATE } from '@fabric/core'
 import { describe, expect, test } from 'vitest'
-import { packItems } from '../../src/storage/columns.ts'
 import { openEnvironment } from '../../src/storage/environment.ts'
 import { IdDigest } from '../../src/storage/id-digest.ts'
 import { IdIndex } from '../../src/storage/id-index.ts'
@@ -14,21 +13,22 @@ import {
   findInPage,
   sorted,
 } from '../../src/storage/id-run.ts'
+import { checkStore } from '../../src/storage/verify.ts'
 import { folderInMemory } from './support/folder.ts'
-import { blockOf, item } from './support/items.ts'
+import { blockOf, columnsOf, item } from './support/items.ts'
 
 const KEY = Buffer.from('0123456789abcdef')
 const RECENT_MAX = 512
 const GROUP = 256
 
 const columns = (first: number, count: number, length = 1) =>
-  packItems(
+  columnsOf(
     blockOf(
       1,
       Array.from({ length: count }, (_, i) => item(`id-${first + i}`, length)),
     ),
     Float64Array.from({ length: count }, (_, i) => first + i),
-  ).items
+  )
 
 describe('ids on disk', () => {
   test('an id is known for ever, whatever level its run has come to', async () => {
@@ -48,7 +48,8 @@ describe('ids on disk', () => {
       expect(codes.every((code) => code === SUBMIT_ACCEPTED)).toBe(true)
       root.transactionSync(() => {
         index.store(1, first, entries)
-        index.maintain()
+        index.flushSome(true)
+        index.mergeSome()
       })
       count += GROUP
       if (count % (GROUP * 37) === 0) index = open()
@@ -56,7 +57,8 @@ describe('ids on disk', () => {
         // A merge step that was taken back is taken again.
         expect(() =>
           root.transactionSync(() => {
-            index.maintain()
+            index.flushSome(true)
+            index.mergeSome()
             throw new Error('aborted')
           }),
         ).toThrow('aborted')
@@ -65,7 +67,10 @@ describe('ids on disk', () => {
     }
     index.lookup(columns(1, 1))
     for (let rounds = 0; index.hasWork && rounds < 1000; rounds++)
-      root.transactionSync(() => index.maintain())
+      root.transactionSync(() => {
+        index.flushSome(true)
+        index.mergeSome()
+      })
     expect(index.hasWork).toBe(false)
     for (const key of tables.filters.getKeys({})) levels.add(key[4])
     expect(Math.max(...levels)).toBe(3)
@@ -82,6 +87,61 @@ describe('ids on disk', () => {
     }
     await root.close()
   })
+
+  test.each([1, 2, 3, 4])(
+    'a flush broken off after %i transactions is begun anew, and each id is known all the while',
+    async (transactions) => {
+      const environment = openEnvironment(folderInMemory())
+      const { root, tables } = environment
+      const fail = () => {
+        throw new Error('damaged')
+      }
+      const open = () => new IdIndex(tables.ids, tables.filters, KEY, fail, RECENT_MAX)
+      // 9,600 ids are 19 pages, in three pieces; 600 pages of level 0 go in three more.
+      const RECENT_MAX = 9_600
+      const group = 16
+      let index = open()
+      let count = 0
+      const add = (groups: number) =>
+        root.transactionSync(() => {
+          for (let i = 0; i < groups; i++) {
+            const { codes, entries } = index.admit(columns(count + 1, group))
+            expect(codes.every((code) => code === SUBMIT_ACCEPTED)).toBe(true)
+            index.store(1, count + 1, entries)
+            count += group
+          }
+        })
+      const flushSome = () => root.transactionSync(() => index.flushSome(true))
+      // A hundred of each thousand: each page of the run has some of them.
+      const knowsAll = () => {
+        for (let first = 1; first < count; first += 1000)
+          expect(index.lookup(columns(first, 100)).every((code) => code === SUBMIT_DUPLICATE)).toBe(
+            true,
+          )
+        expect(index.lookup(columns(count + 1, 50))).toEqual(new Uint8Array(50))
+      }
+      add(RECENT_MAX / group)
+      for (let i = 0; i < transactions; i++) {
+        flushSome()
+        knowsAll()
+      }
+      index = open()
+      knowsAll()
+      add(RECENT_MAX / group)
+      for (let rounds = 0; index.hasWork && rounds < 100; rounds++) {
+        flushSome()
+        knowsAll()
+      }
+      expect(index.hasWork).toBe(false)
+      index = open()
+      knowsAll()
+      const levels = Array.from(tables.filters.getKeys({}), (key) => key[4])
+      expect(levels).toEqual(transactions < 3 ? [1] : [1, 1])
+      const found = checkStore(environment).problems.filter((text) => !text.endsWith('no job 1'))
+      expect(found).toEqual([])
+      await root.close()
+    },
+  )
 
   test('digests are those of the format, whatever the length of the id', () => {
     const digest = new IdDigest(KEY)

@@ -1,14 +1,24 @@
 // The bytes of docs/disk-format.md: a change of them is a new format version.
 import { describe, expect, test } from 'vitest'
 import { BlockMarks } from '../../src/storage/block-marks.ts'
-import { packItems } from '../../src/storage/columns.ts'
-import { decodeBlock, encodeBlock, rowOf, rowsOfBlock } from '../../src/storage/item-block.ts'
+import {
+  decodeBlock,
+  encodeBlock,
+  type ItemColumns,
+  nextBlock,
+  rowOf,
+} from '../../src/storage/item-block.ts'
 import { decodeJob, encodeJob } from '../../src/storage/job-row.ts'
 import { blockKey, keyBehind, placeOf, resultKey } from '../../src/storage/layout.ts'
 import { decodeChunk, readRecord, sealChunk, writeRecord } from '../../src/storage/result-chunk.ts'
-import { blockOf, item, job, settled } from './support/items.ts'
+import { blockOf, columnsOf, item, job, settled } from './support/items.ts'
 
 const SHAPE = { model: 2, paddedLength: 16 }
+const encoded = (columns: ItemColumns, rows: number[], acceptedAtMs = 0) => {
+  const extent = nextBlock(columns, rows, 0)
+  const buffer = new ArrayBuffer(8 * Math.ceil(extent.bytes / 8))
+  return encodeBlock(columns, rows, 0, extent, acceptedAtMs, buffer, 0)
+}
 const turned = (bytes: Buffer, bit: number) => {
   const copy = Buffer.from(bytes)
   copy[bit >>> 3] ^= 1 << (bit & 7)
@@ -35,8 +45,8 @@ describe('disk format 1', () => {
       item('a', 9, { model: 2 }),
       item('bc', 10, { model: 2, payload: Uint8Array.of(5, 6) }),
     ]
-    const { items: columns } = packItems(blockOf(1, items), Float64Array.of(1000, 1003))
-    const bytes = Buffer.from(encodeBlock(columns, [0, 1], 0, 2, 1.5))
+    const columns = columnsOf(blockOf(1, items), Float64Array.of(1000, 1003))
+    const bytes = encoded(columns, [0, 1], 1.5)
     const words = new Uint32Array(new Uint8Array(bytes).buffer.slice(0, 48))
     expect([words[0], ...words.slice(2, 8)]).toEqual([0x42494631, 2, 1, 3, 9, 2, 0])
     expect([bytes.readDoubleLE(32), bytes.readDoubleLE(40)]).toEqual([1.5, 1000])
@@ -51,14 +61,25 @@ describe('disk format 1', () => {
       expect(decodeBlock(new Uint8Array(bytes.subarray(0, length)))).toBeNull()
   })
 
+  test('a block is the same whether its rows stand side by side or between those of others', () => {
+    const some = (ids: string[]) => ids.map((id, i) => item(id, 9 + i, { seed: i }))
+    const side = columnsOf(blockOf(1, some(['a', 'bc', 'd'])), Float64Array.of(4, 6, 7))
+    const [a, bc, d] = some(['a', 'bc', 'd'])
+    const apart = [item('x', 3), a, item('y', 2), bc, d]
+    const between = columnsOf(blockOf(1, apart), Float64Array.of(3, 4, 5, 6, 7))
+    expect(nextBlock(side, [0, 1, 2], 0).isContiguous).toBe(true)
+    expect(nextBlock(between, [1, 3, 4], 0).isContiguous).toBe(false)
+    expect(encoded(between, [1, 3, 4])).toEqual(encoded(side, [0, 1, 2]))
+    expect(encoded(side, [1, 2])).toEqual(encoded(between, [3, 4]))
+  })
+
   test('a block takes at most 1,024 items and 64 KiB, but one item whatever its size', () => {
     const rowsOf = (count: number, length: number) => {
       const items = Array.from({ length: count }, (_, i) => item(`${i}`, length))
       const sequences = Float64Array.from(items, (_, i) => i + 1)
-      const { items: columns } = packItems(blockOf(1, items), sequences)
+      const columns = columnsOf(blockOf(1, items), sequences)
       const rows = items.map((_, i) => i)
-      const fitting = rowsOfBlock(columns, rows, 0)
-      return [fitting, encodeBlock(columns, rows, 0, fitting, 0).length]
+      return [nextBlock(columns, rows, 0).count, encoded(columns, rows).length]
     }
     expect(rowsOf(2000, 1)[0]).toBe(1024)
     const [count, bytes] = rowsOf(200, 256)
@@ -74,8 +95,7 @@ describe('disk format 1', () => {
       deadlineMs,
     })
     const write = (deadlineMs: Int32Array) => {
-      const { items: columns } = packItems(block(deadlineMs), Float64Array.of(1, 2))
-      return Buffer.from(encodeBlock(columns, [0, 1], 0, 2, 1.5))
+      return encoded(columnsOf(block(deadlineMs), Float64Array.of(1, 2)), [0, 1], 1.5)
     }
     const bytes = write(Int32Array.of(0, 700))
     expect(bytes.readUInt32LE(12)).toBe(2)
@@ -102,8 +122,9 @@ describe('disk format 1', () => {
 
   test('a chunk of results', () => {
     const { record } = settled(1, 1, item('id', 1), 'value')
-    const bytes = Buffer.alloc(16 + 32)
-    writeRecord(bytes, 16, record)
+    const memory = new ArrayBuffer(16 + 32)
+    const bytes = Buffer.from(memory)
+    expect(writeRecord(new Uint32Array(memory), bytes, 16, record)).toBe(32)
     sealChunk(bytes, 1, 300)
     expect(bytes.subarray(4).toString('hex')).toBe(
       `01000000${'0000000000c07240'}20000000${'02000000'}05000000${'01000000'}00000000${'0001'}0000${Buffer.from('valueid').toString('hex')}00`,

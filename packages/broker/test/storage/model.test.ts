@@ -2,16 +2,17 @@
 // transactions and restarts. A failing seed is printed; SEED=n runs that one.
 import { SUBMIT_ACCEPTED, SUBMIT_CONFLICT, SUBMIT_DUPLICATE } from '@fabric/core'
 import { describe, expect, test } from 'vitest'
-import { packItems, packSettled } from '../../src/storage/columns.ts'
+import { packSettled } from '../../src/storage/columns.ts'
 import { type Environment, openEnvironment } from '../../src/storage/environment.ts'
 import { Reader } from '../../src/storage/reader.ts'
 import { readRecord, recordLength } from '../../src/storage/result-chunk.ts'
 import type { SettledItem } from '../../src/storage/store.ts'
 import { checkStore } from '../../src/storage/verify.ts'
-import { Writer } from '../../src/storage/writer.ts'
+import { type Admitted, Writer } from '../../src/storage/writer.ts'
 import { folderInMemory } from './support/folder.ts'
 import {
   blockOf,
+  columnsOf,
   item,
   itemsOf,
   job,
@@ -85,22 +86,18 @@ class World {
     this.jobs.set(number, { ids: new Map(), left: new Map(), results: [], accepted: 0 })
   }
 
-  append(): void {
+  async append(): Promise<void> {
     const number = this.anyJob()
     const model = this.jobs.get(number)!
     const items = Array.from({ length: 1 + this.random.below(60) }, () => this.newItem(model.ids))
     const sequences = Float64Array.from(items, () => ++this.sequence)
-    const columns = packItems(blockOf(number, items), sequences).items
-    const admitted = this.writer.admit({ kind: 'append', acceptedAtMs: 1, items: columns })
+    const admitted = this.writer.admit(columnsOf(blockOf(number, items), sequences), 1)
     if (this.random.chance(0.1)) {
-      const fail = () => {
-        throw new Error('aborted on purpose')
-      }
-      expect(() => this.writer.commit([admitted], true, fail)).toThrow('on purpose')
+      await expect(this.commitAppend(admitted, true)).rejects.toThrow('on purpose')
       this.writer.rollBack([])
       return
     }
-    this.writer.commit([admitted], true, () => {})
+    await this.commitAppend(admitted, false)
     items.forEach((one, i) => {
       const known = model.ids.get(one.id)
       expect(admitted.codes[i]).toBe(known === undefined ? SUBMIT_ACCEPTED : codeOf(known, one))
@@ -109,6 +106,17 @@ class World {
       model.left.set(sequences[i], { one, isRead: false })
       model.accepted += 1
     })
+  }
+
+  /** Here or beside, as the writing thread may. */
+  async commitAppend(admitted: Admitted, isAborted: boolean): Promise<void> {
+    const before = () => {
+      if (isAborted) throw new Error('aborted on purpose')
+    }
+    const steps = [admitted]
+    if (this.random.chance(0.5) && this.writer.areAppends(steps))
+      await this.writer.commitAppends(steps, true, before)
+    else this.writer.commit(steps, true, before)
   }
 
   settle(): void {
@@ -208,7 +216,7 @@ describe('store against its model', () => {
     for (let step = 0; step < STEPS; step++) {
       const chance = world.random.below(100)
       if (chance < 3) world.createJob()
-      else if (chance < 50) world.append()
+      else if (chance < 50) await world.append()
       else if (chance < 65) world.settle()
       else if (chance < 92) world.read()
       else if (chance < 94) world.deleteJob()

@@ -1,5 +1,8 @@
 // Items for tests of the store: columns as HTTP hands them in, of bodies that can be told apart.
 import type { SubmitBlock } from '@fabric/core'
+import { BufferPool } from '../../../src/storage/buffer-pool.ts'
+import { packItems, unpackItems } from '../../../src/storage/columns.ts'
+import type { ItemColumns } from '../../../src/storage/item-block.ts'
 import type { LoadedItems, SettledItem, StoredJob } from '../../../src/storage/store.ts'
 
 export interface TestItem {
@@ -51,6 +54,10 @@ export function blockOf(job: number, items: readonly TestItem[]): SubmitBlock {
     payloadEnds: withPayload ? ends(items.map(({ payload }) => payload?.length ?? 0)) : null,
   }
 }
+
+/** As they come to the writing thread. */
+export const columnsOf = (block: SubmitBlock, sequences: Float64Array): ItemColumns =>
+  unpackItems(packItems(block, sequences, new BufferPool(0)))
 
 /** What was read, item by item, with its sequence. */
 export function itemsOf(loaded: LoadedItems): (TestItem & { sequence: number })[] {

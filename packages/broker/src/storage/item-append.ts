@@ -1,0 +1,100 @@
+// An append made ready for its transaction: the accepted items as blocks by shape, in one buffer.
+import { SUBMIT_ACCEPTED } from '@fabric/core'
+import { BlockMarks } from './block-marks.js'
+import type { BufferPool } from './buffer-pool.js'
+import { type BlockExtent, encodeBlock, type ItemColumns, nextBlock } from './item-block.js'
+import { blockKey, diskLength } from './layout.js'
+import type { DiskShape } from './store.js'
+
+export interface EncodedBlock {
+  readonly shape: DiskShape
+  readonly count: number
+  readonly tokens: number
+  readonly haveDeadline: boolean
+  /** Of the block and of its marks. */
+  readonly key: Buffer
+  /** View of the append's buffer. */
+  readonly value: Buffer
+  readonly marks: Buffer
+}
+
+export interface EncodedAppend {
+  readonly job: number
+  readonly accepted: number
+  /** Sequences of the first and the last accepted item; 0 where none is. */
+  readonly first: number
+  readonly last: number
+  readonly blocks: readonly EncodedBlock[]
+  /** Of the pool; null where nothing is accepted. */
+  readonly buffer: ArrayBuffer | null
+}
+
+interface Piece {
+  readonly shape: DiskShape
+  readonly rows: readonly number[]
+  readonly from: number
+  readonly extent: BlockExtent
+}
+
+const align8 = (bytes: number) => (bytes + 7) & ~7
+
+export function encodeAppend(
+  items: ItemColumns,
+  codes: Uint8Array,
+  acceptedAtMs: number,
+  pool: BufferPool,
+): EncodedAppend {
+  const { job, sequences } = items
+  const first = codes.indexOf(SUBMIT_ACCEPTED)
+  if (first < 0) return { job, accepted: 0, first: 0, last: 0, blocks: [], buffer: null }
+  const pieces = piecesOf(items, codes)
+  const bytes = pieces.reduce((sum, { extent }) => sum + align8(extent.bytes), 0)
+  const buffer = pool.take(bytes)
+  let at = 0
+  let accepted = 0
+  const blocks = pieces.map(({ shape, rows, from, extent }): EncodedBlock => {
+    const { count, haveDeadline } = extent
+    let tokens = 0
+    for (let i = from; i < from + count; i++) tokens += items.lengths[rows[i]]
+    const value = encodeBlock(items, rows, from, extent, acceptedAtMs, buffer, at)
+    at += align8(extent.bytes)
+    accepted += count
+    const key = blockKey(job, shape, sequences[rows[from]])
+    const marks = BlockMarks.of(count, tokens, haveDeadline).encode()
+    return { shape, count, tokens, haveDeadline, key, value, marks }
+  })
+  const last = sequences[codes.lastIndexOf(SUBMIT_ACCEPTED)]
+  return { job, accepted, first: sequences[first], last, blocks, buffer }
+}
+
+function piecesOf(items: ItemColumns, codes: Uint8Array): Piece[] {
+  const pieces: Piece[] = []
+  for (const [model, lengths] of rowsByShape(items, codes)) {
+    for (const [paddedLength, rows] of lengths) {
+      for (let from = 0; from < rows.length; ) {
+        const extent = nextBlock(items, rows, from)
+        pieces.push({ shape: { model, paddedLength }, rows, from, extent })
+        from += extent.count
+      }
+    }
+  }
+  return pieces
+}
+
+/** Accepted rows by model and padded length, in order of arrival. */
+function rowsByShape(items: ItemColumns, codes: Uint8Array): Map<number, Map<number, number[]>> {
+  const models = new Map<number, Map<number, number[]>>()
+  for (let i = 0; i < items.count; i++) {
+    if (codes[i] !== SUBMIT_ACCEPTED) continue
+    let lengths = models.get(items.model[i])
+    if (lengths === undefined) {
+      lengths = new Map()
+      models.set(items.model[i], lengths)
+    }
+    const padded = diskLength(items.lengths[i])
+    const rows = lengths.get(padded)
+    if (rows === undefined) lengths.set(padded, [i])
+    else rows.push(i)
+  }
+  return models
+}
