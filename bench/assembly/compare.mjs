@@ -70,7 +70,9 @@ function contiguousCopy(kernels, items, slots) {
     const from = (Math.floor(turn / segments.length) % placesPerSegment) * bytes
     const to = (turn * bytes) % RING_BYTES
     turn++
-    kernels.copy(target, to, segment.buffer, Math.min(from, segment.usedBytes - bytes), bytes)
+    const { buffer, byteOffset } = segment.bytes
+    const source = byteOffset + Math.min(from, segment.usedBytes - bytes)
+    kernels.copy(target, to, buffer, source, bytes)
   }
 }
 

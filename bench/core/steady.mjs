@@ -131,7 +131,9 @@ export class SteadyQueue {
       this.#out.push(sent)
     }
     if (this.#outAt === this.#out.length) return 0
-    const oldest = this.#out[this.#outAt++]
+    const oldest = this.#out[this.#outAt]
+    // Not kept: what is remembered of a batch here must not count as the core's memory.
+    this.#out[this.#outAt++] = null
     if (this.#outAt > 4096) {
       this.#out.splice(0, this.#outAt)
       this.#outAt = 0

@@ -3,9 +3,9 @@
 // An item's record is contiguous in one segment: tokens (4-byte aligned), id, payload. The queue
 // therefore costs the garbage collector one object per 4 MiB, whatever the number of items.
 
+import type { Piece, Slabs } from './slabs.js'
+
 export const SEGMENT_BYTES = 4 * 1024 * 1024
-/** Empty segments kept for reuse, so that a steady flow allocates nothing. */
-const SPARE_SEGMENTS_MAX = 2
 
 export class Segment {
   readonly words: Int32Array
@@ -16,29 +16,35 @@ export class Segment {
 
   constructor(
     readonly row: number,
-    readonly buffer: ArrayBuffer,
+    readonly byteLength: number,
+    /** Null: a record longer than a segment, with memory of its own. */
+    readonly piece: Piece | null,
   ) {
-    this.words = new Int32Array(buffer)
-    this.bytes = new Uint8Array(buffer)
+    const buffer = piece === null ? new ArrayBuffer(byteLength) : piece.buffer
+    const at = piece === null ? 0 : piece.byteOffset
+    this.words = new Int32Array(buffer, at, byteLength >>> 2)
+    this.bytes = new Uint8Array(buffer, at, byteLength)
   }
 }
 
 export class Arena {
   private readonly segments: (Segment | null)[] = []
   private readonly freeRows: number[] = []
-  private readonly spareBuffers: ArrayBuffer[] = []
   private filling: Segment
   /** Where the record claimed last begins in its segment. */
   claimedAt = 0
 
-  constructor(private readonly segmentBytes = SEGMENT_BYTES) {
-    this.filling = this.openSegment(segmentBytes)
+  constructor(
+    private readonly slabs: Slabs,
+    private readonly segmentBytes = SEGMENT_BYTES,
+  ) {
+    this.filling = this.openSegment()
   }
 
-  /** Bytes of all segments held, spare ones included. */
+  /** Bytes of all segments. */
   allocatedBytes(): number {
-    let total = this.spareBuffers.length * this.segmentBytes
-    for (const segment of this.segments) total += segment === null ? 0 : segment.buffer.byteLength
+    let total = 0
+    for (const segment of this.segments) total += segment === null ? 0 : segment.byteLength
     return total
   }
 
@@ -49,7 +55,7 @@ export class Arena {
   /** Room for a record of the segment returned, at `claimedAt`. */
   claim(byteLength: number): Segment {
     const rounded = (byteLength + 3) & ~3
-    const segment = rounded > this.segmentBytes ? this.openSegment(rounded) : this.fillable(rounded)
+    const segment = rounded > this.segmentBytes ? this.openOwn(rounded) : this.fillable(rounded)
     this.claimedAt = segment.usedBytes
     segment.usedBytes += rounded
     segment.live++
@@ -64,19 +70,32 @@ export class Arena {
     else this.closeSegment(segment)
   }
 
+  /** No record is left: the segment that would be filled next gives its slab up. */
+  startOver(): void {
+    this.closeSegment(this.filling)
+    this.filling = this.openSegment()
+  }
+
   private fillable(byteLength: number): Segment {
     if (this.filling.usedBytes + byteLength > this.segmentBytes) {
       const full = this.filling
-      this.filling = this.openSegment(this.segmentBytes)
+      this.filling = this.openSegment()
       if (full.live === 0) this.closeSegment(full)
     }
     return this.filling
   }
 
-  private openSegment(byteLength: number): Segment {
-    const spare = byteLength === this.segmentBytes ? this.spareBuffers.pop() : undefined
+  private openSegment(): Segment {
+    return this.add(this.segmentBytes, this.slabs.take(this.segmentBytes))
+  }
+
+  private openOwn(byteLength: number): Segment {
+    return this.add(byteLength, null)
+  }
+
+  private add(byteLength: number, piece: Piece | null): Segment {
     const row = this.freeRows.pop() ?? this.segments.length
-    const segment = new Segment(row, spare ?? new ArrayBuffer(byteLength))
+    const segment = new Segment(row, byteLength, piece)
     this.segments[row] = segment
     return segment
   }
@@ -84,8 +103,6 @@ export class Arena {
   private closeSegment(segment: Segment): void {
     this.segments[segment.row] = null
     this.freeRows.push(segment.row)
-    const keep = segment.buffer.byteLength === this.segmentBytes
-    if (keep && this.spareBuffers.length < SPARE_SEGMENTS_MAX)
-      this.spareBuffers.push(segment.buffer)
+    if (segment.piece !== null) this.slabs.give(segment.piece)
   }
 }

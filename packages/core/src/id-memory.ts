@@ -5,19 +5,34 @@
 // and resultsTtl has passed since the last of them did: nothing is kept per item to forget it by, and
 // the default job, which never ends, does not grow for ever.
 
+import type { IdBlocks } from './id-blocks.js'
 import { ID_UNKNOWN, type IdAnswer, IdIndex } from './id-index.js'
 
 class Generation {
-  readonly index = new IdIndex()
+  readonly index: IdIndex
   unsettled = 0
   lastSettledAt = 0
+
+  constructor(blocks: IdBlocks) {
+    this.index = new IdIndex(blocks)
+  }
 }
 
 export class IdMemory {
-  private young = new Generation()
+  private young: Generation
   private old: Generation | null = null
   /** Items with a greater sequence number belong to the young generation. */
   private lastOldSequence = 0
+
+  constructor(private readonly blocks: IdBlocks) {
+    this.young = new Generation(blocks)
+  }
+
+  /** Gives all memory up: the job is gone. */
+  release(): void {
+    this.young.index.release()
+    this.old?.index.release()
+  }
 
   get size(): number {
     return this.young.index.size + (this.old?.index.size ?? 0)
@@ -27,6 +42,12 @@ export class IdMemory {
     const answer = this.young.index.lookup(high, low, body)
     if (answer !== ID_UNKNOWN || this.old === null) return answer
     return this.old.index.lookup(high, low, body)
+  }
+
+  /** Only reads what a look-up will read. */
+  peek(high: number, low: number): number {
+    const young = this.young.index.peek(high, low)
+    return this.old === null ? young : young ^ this.old.index.peek(high, low)
   }
 
   accept(high: number, low: number, body: number): void {
@@ -54,11 +75,12 @@ export class IdMemory {
    */
   age(now: number, ttlNs: number, lastSequence: number): number {
     if (this.old !== null && this.old.unsettled === 0 && now >= this.old.lastSettledAt + ttlNs) {
+      this.old.index.release()
       this.old = null
     }
     if (this.old === null && this.young.index.size > 0) {
       this.old = this.young
-      this.young = new Generation()
+      this.young = new Generation(this.blocks)
       this.lastOldSequence = lastSequence
     }
     return this.old === null ? -1 : now + ttlNs

@@ -1,11 +1,22 @@
-// The item table: one row of columns per unsettled item, 56 bytes, and its bytes in the arena.
+// The item table: two rows per unsettled item, of 40 and 16 bytes, and its bytes in the arena.
 //
 // Rows (slots) are used anew, lowest chunk first, so that the table shrinks after a burst; the
 // sequence number of an item is never used again and tells one tenant of a slot from the next (S26).
 
-import { Arena } from './arena.js'
-import { CHUNK_ROWS, CHUNK_SHIFT, Float64Column, Int32Column, Uint8Column } from './columns.js'
+import { Arena, SEGMENT_BYTES } from './arena.js'
+import {
+  CHUNK_ROWS,
+  CHUNK_SHIFT,
+  Float64Column,
+  Int32Column,
+  Rows,
+  SparseColumn,
+  Uint8Column,
+  Uint16Column,
+} from './columns.js'
 import type { Cut } from './cut.js'
+import { Slabs } from './slabs.js'
+import { CoreBug } from './types.js'
 
 export const ITEM_FREE = 0
 export const ITEM_QUEUED = 1 // in its shape's queue: staging or lane
@@ -18,64 +29,83 @@ export const ITEM_ENDED = 7 // settled in this step, the row is freed by the nex
 export const ITEM_WINDOW = 8 // read ahead from disk, in its shape's window
 export const ITEM_GROUPED = 9 // in a group that waits (S27, S28)
 
+/** What scheduling reads and writes of an item, and what assembly reads: a batch of a lane among many
+ *  costs assembly one cache line in four items, not one an item. */
+const ITEM_ROW_BYTES = 40
+const RECORD_ROW_BYTES = 16
+const ID_BYTES_MAX = 0xffff
+/** What it takes of a slab are multiples of it, or of a segment where that is smaller. */
+const SLAB_UNIT_BYTES = 64 * 1024
+
 export class Items {
-  readonly sequence = new Float64Column()
-  readonly acceptedAt = new Float64Column()
+  readonly sequence: Float64Column
+  readonly acceptedAt: Float64Column
   /** Waiting: neighbours in a queue. Retrying: `next` is the timer. Leased, grouped: row of
    *  the batch or group, and the item's index in it. */
-  readonly next = new Int32Column()
-  readonly previous = new Int32Column()
-  readonly length = new Int32Column()
-  readonly shape = new Int32Column()
-  readonly job = new Int32Column()
-  /** The lower 32 bits of its number in the arrivals of its job at its shape (S20). */
-  readonly arrival = new Int32Column()
-  readonly segment = new Int32Column()
-  readonly offset = new Int32Column()
-  readonly idBytes = new Int32Column()
-  readonly payloadBytes = new Int32Column()
-  readonly state = new Uint8Column()
-  readonly attempts = new Uint8Column()
-  readonly deliveries = new Uint8Column()
+  readonly next: Int32Column
+  readonly previous: Int32Column
+  readonly shape: Int32Column
+  readonly job: Int32Column
+  /** The lower 32 bits of its number in the arrivals of its job at its shape, where that spans several
+   *  padded lengths (S20). */
+  readonly arrival: Int32Column
+  readonly state: Uint8Column
+  readonly attempts: Uint8Column
+  readonly deliveries: Uint8Column
   /** Times it came back by retry or nack: what its delay doubles with (S28). */
-  readonly returns = new Uint8Column()
+  readonly returns: Uint8Column
+
+  readonly segment: Int32Column
+  readonly offset: Int32Column
+  readonly length: Int32Column
+  readonly idBytes: Uint16Column
   /** 1: it is on disk and settles there. */
-  readonly durable = new Uint8Column()
+  readonly durable: Uint8Column
+  readonly payloadBytes: SparseColumn
+
   readonly arena: Arena
 
-  private readonly columns = [
-    this.sequence,
-    this.acceptedAt,
-    this.next,
-    this.previous,
-    this.length,
-    this.shape,
-    this.job,
-    this.segment,
-    this.offset,
-    this.idBytes,
-    this.payloadBytes,
-    this.state,
-    this.attempts,
-    this.deliveries,
-    this.returns,
-    this.durable,
-  ]
+  readonly slabs: Slabs
+  private readonly itemRows: Rows
+  private readonly recordRows: Rows
   private readonly chunks: (Chunk | null)[] = []
   /** No chunk below this one has a free row. */
   private lowestOpen = 0
   /** One chunk without items is kept, so that a queue at a chunk's edge does not allocate. */
   private spareChunk = -1
+  /** Rows in use. */
+  private live = 0
   lastSequence = 0
 
   constructor(
     private readonly lengthsOnly = false,
-    /** Only a shape of several padded lengths asks for `arrival`: it costs 4 bytes an item. */
-    withArrivals = false,
-    segmentBytes?: number,
+    segmentBytes = SEGMENT_BYTES,
   ) {
-    this.arena = new Arena(segmentBytes)
-    if (withArrivals) this.columns.push(this.arrival)
+    const chunkBytes = CHUNK_ROWS * (ITEM_ROW_BYTES + RECORD_ROW_BYTES)
+    const unitBytes = Math.min(SLAB_UNIT_BYTES, segmentBytes)
+    this.slabs = new Slabs(unitBytes, segmentBytes + chunkBytes)
+    this.arena = new Arena(this.slabs, segmentBytes)
+    const item = new Rows(ITEM_ROW_BYTES, this.slabs)
+    this.itemRows = item
+    this.sequence = new Float64Column(item, 0)
+    this.acceptedAt = new Float64Column(item, 8)
+    this.next = new Int32Column(item, 16)
+    this.previous = new Int32Column(item, 20)
+    this.shape = new Int32Column(item, 24)
+    this.job = new Int32Column(item, 28)
+    this.state = new Uint8Column(item, 32)
+    this.attempts = new Uint8Column(item, 33)
+    this.deliveries = new Uint8Column(item, 34)
+    this.returns = new Uint8Column(item, 35)
+    this.arrival = new Int32Column(item, 36)
+    const record = new Rows(RECORD_ROW_BYTES, this.slabs)
+    this.recordRows = record
+    this.segment = new Int32Column(record, 0)
+    this.offset = new Int32Column(record, 4)
+    this.length = new Int32Column(record, 8)
+    this.idBytes = new Uint16Column(record, 12)
+    this.durable = new Uint8Column(record, 14)
+    this.payloadBytes = new SparseColumn(this.slabs, new Uint8Column(record, 15))
   }
 
   /** @param sequence of an item that was numbered before; by default the next number. */
@@ -86,6 +116,7 @@ export class Items {
     const chunk = this.chunks[index] ?? this.openChunk(index)
     if (index === this.spareChunk) this.spareChunk = -1
     chunk.live++
+    this.live++
     const slot = chunk.freeHead >= 0 ? chunk.freeHead : index * CHUNK_ROWS + chunk.used++
     if (slot === chunk.freeHead) chunk.freeHead = this.next.get(slot)
     this.sequence.set(slot, sequence ?? ++this.lastSequence)
@@ -102,6 +133,7 @@ export class Items {
     const tokens = cut.tokensTo - cut.tokensFrom
     const segment = this.arena.claim(tokens * 4 + cut.idBytes + cut.payloadBytes)
     const offset = this.arena.claimedAt
+    if (cut.idBytes > ID_BYTES_MAX) throw new CoreBug(`an id of ${cut.idBytes} bytes`)
     this.segment.set(slot, segment.row)
     this.offset.set(slot, offset)
     this.idBytes.set(slot, cut.idBytes)
@@ -127,6 +159,7 @@ export class Items {
     this.next.set(slot, chunk.freeHead)
     chunk.freeHead = slot
     chunk.live--
+    this.live--
     if (index < this.lowestOpen) this.lowestOpen = index
     if (chunk.live === 0) this.retire(index)
   }
@@ -163,21 +196,36 @@ export class Items {
   }
 
   private openChunk(index: number): Chunk {
-    for (const column of this.columns) column.open(index)
+    this.itemRows.open(index)
+    this.recordRows.open(index)
     const chunk = new Chunk()
     this.chunks[index] = chunk
     return chunk
   }
 
   private retire(index: number): void {
-    if (this.spareChunk < 0) {
-      this.spareChunk = index
-      return
+    if (this.live === 0 && this.slabs.isGrown) this.startOver(index)
+    else if (this.spareChunk < 0) this.spareChunk = index
+    else {
+      const gone = Math.max(index, this.spareChunk)
+      this.spareChunk = Math.min(index, this.spareChunk)
+      this.closeChunk(gone)
     }
-    const gone = Math.max(index, this.spareChunk)
-    this.spareChunk = Math.min(index, this.spareChunk)
-    for (const column of this.columns) column.close(gone)
-    this.chunks[gone] = null
+  }
+
+  /** Nothing is left: no chunk and no segment may keep a slab, wherever it lies. */
+  private startOver(index: number): void {
+    this.closeChunk(index)
+    if (this.spareChunk >= 0) this.closeChunk(this.spareChunk)
+    this.spareChunk = -1
+    this.arena.startOver()
+  }
+
+  private closeChunk(index: number): void {
+    this.itemRows.close(index)
+    this.recordRows.close(index)
+    this.payloadBytes.close(index)
+    this.chunks[index] = null
   }
 }
 

@@ -3,6 +3,7 @@
 import { endInput } from './consumers.js'
 import type { DiskPart } from './disk.js'
 import type { Group } from './group-table.js'
+import type { IdBlocks } from './id-blocks.js'
 import { IdMemory } from './id-memory.js'
 import { Queue } from './queue.js'
 import { NS_PER_MS, type State, touch } from './state.js'
@@ -34,7 +35,7 @@ export class Job {
   /** Every model of which it ever had items. */
   readonly backlogs = new Map<number, Backlog>()
   lastBacklog: Backlog | null = null
-  readonly ids = new IdMemory()
+  readonly ids: IdMemory
   /** Its items on disk, by shape. */
   readonly parts = new Set<DiskPart>()
   /** Admitted and not yet durable. */
@@ -62,7 +63,10 @@ export class Job {
     /** How long its items may be held back for a fuller batch, 0 = any; and whether it says so itself. */
     readonly maxWaitNs: number,
     readonly hasOwnWait: boolean,
-  ) {}
+    idBlocks: IdBlocks,
+  ) {
+    this.ids = new IdMemory(idBlocks)
+  }
 }
 
 /** @param maxWaitMs of its items, 0 = any; by default the operator's (S16). */
@@ -72,7 +76,7 @@ export function createJob(state: State, id: number, weight = 1, maxWaitMs?: numb
   const row = state.freeJobRows.pop() ?? state.jobRows.length
   const idTimer = state.timers.open(TIMER_JOB_IDS, row)
   const maxWaitNs = (maxWaitMs ?? state.config.maxWaitMs) * NS_PER_MS
-  const job = new Job(id, row, weight, idTimer, maxWaitNs, (maxWaitMs ?? 0) > 0)
+  const job = new Job(id, row, weight, idTimer, maxWaitNs, (maxWaitMs ?? 0) > 0, state.idBlocks)
   job.firstSequence = state.items.lastSequence + 1
   state.jobs.set(id, job)
   state.jobRows[row] = job

@@ -22,10 +22,6 @@ export class LengthClasses {
     this.edges = keys.filter((key, at) => key !== keys[at - 1])
   }
 
-  get isDefault(): boolean {
-    return this.edges.length === 0
-  }
-
   /** Key of the padded length itself, whatever the classes. */
   paddedKey(length: number): number {
     return Math.ceil(length / this.roundTo)

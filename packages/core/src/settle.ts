@@ -84,6 +84,7 @@ export function freeEnded(state: State): void {
   }
   state.endedItems.length = 0
   for (const job of state.deletedJobs) {
+    job.ids.release()
     state.jobRows[job.row] = null
     state.freeJobRows.push(job.row)
   }

@@ -8,6 +8,7 @@ import type { ContractClass } from './contracts.js'
 import { DiskDeadlines } from './disk-deadline-table.js'
 import { GroupTable } from './group-table.js'
 import { IdHash } from './hash.js'
+import { IdBlocks } from './id-blocks.js'
 import { Items } from './items.js'
 import type { Job } from './jobs.js'
 import { LeaseTable } from './lease-table.js'
@@ -51,6 +52,7 @@ export class State {
     new MixedQueue(this.lengthClasses, this.config.overtakeLimit)
   readonly timers = new Timers()
   readonly idHash: IdHash
+  readonly idBlocks = new IdBlocks()
   readonly models = new Map<number, Model>()
   /** By row; items name their shape by it. */
   readonly shapes: (Shape | null)[] = []
@@ -156,7 +158,7 @@ export class State {
   constructor(readonly config: CoreConfig) {
     this.isDiskASpill = config.mode === 'memory'
     this.lengthClasses = new LengthClasses(config.roundTo, config.lengthClasses)
-    this.items = new Items(config.lengthsOnly, !this.lengthClasses.isDefault, config.segmentBytes)
+    this.items = new Items(config.lengthsOnly, config.segmentBytes)
     this.idHash = new IdHash(config.hashSeed)
     this.lateTimer = this.timers.open(TIMER_LATE, 0)
     this.diskDeadlines = new DiskDeadlines(this.timers.open(TIMER_DISK_DEADLINE, 0))

@@ -1,13 +1,15 @@
-// The parts that the rules stand on: ordered set, heap, id index, digests, arena, item table.
+// The parts that the rules stand on: ordered set, heap, id index, digests, slabs, arena, item table.
 
 import { expect, it } from 'vitest'
 import { Arena, SEGMENT_BYTES } from '../src/arena.js'
 import { CHUNK_ROWS } from '../src/columns.js'
 import { bodyDigest, IdHash } from '../src/hash.js'
 import { Heap } from '../src/heap.js'
+import { IdBlocks } from '../src/id-blocks.js'
 import { ID_OTHER_BODY, ID_SAME_BODY, ID_UNKNOWN, IdIndex } from '../src/id-index.js'
 import { Items } from '../src/items.js'
 import { OrderedSet } from '../src/ordered-set.js'
+import { type Piece, Slabs } from '../src/slabs.js'
 import { Timers } from '../src/timers.js'
 import { Random } from './random.js'
 
@@ -67,7 +69,7 @@ it('timers: of equal times the one set first fires first', () => {
 })
 
 it('S36: the id index knows what was put into it, and nothing else', () => {
-  const index = new IdIndex()
+  const index = new IdIndex(new IdBlocks())
   const random = new Random(11)
   const ids = Array.from({ length: 60_000 }, () => [
     Math.floor(random.next() * 2 ** 32),
@@ -90,7 +92,7 @@ it('S36: the id index knows what was put into it, and nothing else', () => {
 })
 
 it('S36: ids whose digests share their leading bits do not overfill one bucket', () => {
-  const index = new IdIndex()
+  const index = new IdIndex(new IdBlocks())
   const low = (i: number) => Math.imul(i, 0x9e3779b1) >>> 0
   for (let i = 1; i <= 20_000; i++) index.insert(0xabcd0000 + (i >>> 2), low(i), 0)
   let known = 0
@@ -138,25 +140,26 @@ it('S36: the body digest sees each of its parts', () => {
 })
 
 it('arena: records are 4-byte aligned, never straddle, and empty segments go back', () => {
-  const arena = new Arena()
+  const arena = new Arena(new Slabs(SEGMENT_BYTES, SEGMENT_BYTES))
   const random = new Random(5)
   const rows: number[] = []
   for (let i = 0; i < 2000; i++) {
     const bytes = random.int(1, 50_000)
     const segment = arena.claim(bytes)
     expect(arena.claimedAt % 4).toBe(0)
-    expect(arena.claimedAt + bytes).toBeLessThanOrEqual(segment.buffer.byteLength)
+    expect(arena.claimedAt + bytes).toBeLessThanOrEqual(segment.byteLength)
     rows.push(segment.row)
   }
   expect(arena.allocatedBytes()).toBeGreaterThan(40_000_000)
   for (const row of rows) arena.release(row)
-  expect(arena.allocatedBytes()).toBeLessThanOrEqual(5 * SEGMENT_BYTES)
+  expect(arena.allocatedBytes()).toBe(SEGMENT_BYTES)
 })
 
 it('arena: a record larger than a segment gets one of its own', () => {
-  const arena = new Arena()
-  const { row, buffer } = arena.claim(SEGMENT_BYTES + 5)
-  expect(buffer.byteLength).toBe(SEGMENT_BYTES + 8)
+  const arena = new Arena(new Slabs(SEGMENT_BYTES, SEGMENT_BYTES))
+  const { row, byteLength, bytes } = arena.claim(SEGMENT_BYTES + 5)
+  expect(byteLength).toBe(SEGMENT_BYTES + 8)
+  expect(bytes.byteLength).toBe(byteLength)
   arena.release(row)
   expect(arena.allocatedBytes()).toBe(SEGMENT_BYTES)
 })
@@ -183,4 +186,44 @@ it('items: slots are used anew, lowest chunk first, sequence numbers never', () 
   })
   expect(rows).toBe(0)
   expect(alloc()).toBeLessThan(CHUNK_ROWS)
+})
+
+it('slabs: pieces do not overlap, a slab that is empty goes back, the first one stays', () => {
+  const unit = 64 * 1024
+  const slabs = new Slabs(unit, 20 * unit)
+  const random = new Random(3)
+  const pieces: Piece[] = []
+  const stamps = new Map<Piece, number>()
+  for (let i = 0; i < 3000; i++) {
+    const isTaken = pieces.length > 0 && random.int(0, 2) === 0
+    if (isTaken) {
+      const [piece] = pieces.splice(random.int(0, pieces.length - 1), 1)
+      const bytes = new Uint32Array(piece.buffer, piece.byteOffset, (piece.units * unit) / 4)
+      expect([bytes[0], bytes.at(-1)]).toEqual([stamps.get(piece), stamps.get(piece)])
+      slabs.give(piece)
+    } else {
+      const piece = slabs.take(random.int(1, 20) * unit)
+      const bytes = new Uint32Array(piece.buffer, piece.byteOffset, (piece.units * unit) / 4)
+      bytes[0] = i
+      bytes[bytes.length - 1] = i
+      stamps.set(piece, i)
+      pieces.push(piece)
+    }
+  }
+  expect(slabs.isGrown).toBe(true)
+  for (const piece of pieces) slabs.give(piece)
+  expect(slabs.usedBytes).toBe(0)
+  expect(slabs.isGrown).toBe(false)
+  expect(slabs.reservedBytes).toBe(20 * unit)
+})
+
+it('slabs: a slab with little of it touched is kept, so that its edge costs no mapping', () => {
+  const unit = 64 * 1024
+  const slabs = new Slabs(unit, unit)
+  const first = slabs.take(unit)
+  const { buffer, ...edge } = slabs.take(unit)
+  slabs.give({ buffer, ...edge })
+  expect(slabs.take(unit).buffer).toBe(buffer)
+  slabs.give(first)
+  expect(slabs.take(unit).buffer).toBe(first.buffer)
 })

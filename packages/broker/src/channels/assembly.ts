@@ -46,7 +46,7 @@ class Rows {
 export class Assembler {
   #rows = new Rows(SCRATCH_ITEMS)
   #sources: ArrayBuffer[] = []
-  readonly #sourceOfSegment = new Map<Uint8Array, number>()
+  readonly #sourceOfBuffer = new Map<ArrayBufferLike, number>()
   /** Rows of items without tokens, in the ragged layout. */
   #zeros = new ArrayBuffer(0)
 
@@ -84,9 +84,10 @@ export class Assembler {
     if (size > this.#rows.capacity) this.#rows = new Rows(2 ** Math.ceil(Math.log2(size)))
     const rows = this.#rows
     this.#sources = []
-    this.#sourceOfSegment.clear()
+    this.#sourceOfBuffer.clear()
     let segment: Uint8Array | null = null
     let source = 0
+    let segmentAt = 0
     let idBytes = 0
     let payloadBytes = 0
     for (let row = 0; row < size; row++) {
@@ -94,10 +95,11 @@ export class Assembler {
       const itsSegment = items.segmentBytes(slot)
       if (itsSegment !== segment) {
         segment = itsSegment
+        segmentAt = segment.byteOffset
         source = this.#source(segment)
       }
       rows.source[row] = source
-      rows.byteOffset[row] = items.tokensOffset(slot)
+      rows.byteOffset[row] = segmentAt + items.tokensOffset(slot)
       rows.tokenBytes[row] = items.tokensBytes(slot)
       idBytes += rows.idBytes[row] = items.idBytes(slot)
       payloadBytes += rows.payloadBytes[row] = items.payloadBytes(slot)
@@ -174,12 +176,12 @@ export class Assembler {
     gatherRows(memory, at, 0, lengths.length, sources, from, offset, bytes)
   }
 
-  /** Most batches draw on a few segments, so each is handed over once. */
-  #source(segment: Uint8Array): number {
-    let index = this.#sourceOfSegment.get(segment)
+  /** Most batches draw on a few buffers, so each is handed over once. */
+  #source({ buffer }: Uint8Array): number {
+    let index = this.#sourceOfBuffer.get(buffer)
     if (index === undefined) {
-      index = this.#sources.push(segment.buffer as ArrayBuffer) - 1
-      this.#sourceOfSegment.set(segment, index)
+      index = this.#sources.push(buffer as ArrayBuffer) - 1
+      this.#sourceOfBuffer.set(buffer, index)
     }
     return index
   }
