@@ -8,6 +8,7 @@ import { Heap } from './heap.js'
 import type { Model } from './models.js'
 import { budgetRuleOf } from './options.js'
 import { OrderedSet } from './ordered-set.js'
+import { ReadyAt } from './ready-at.js'
 import { Spans } from './spans.js'
 import type { Contract, CoreConfig } from './types.js'
 
@@ -60,20 +61,6 @@ export function sameClass(a: Contract, b: Contract): boolean {
     a.roundTo === b.roundTo &&
     a.maxInFlight === b.maxInFlight
   )
-}
-
-/** A lane is ready when it holds so many items, or so many tokens. */
-export class ReadyAt {
-  constructor(
-    readonly count: number,
-    /** Infinite where only items count. */
-    readonly tokens: number,
-  ) {}
-
-  /** Full batches in a lane: 0 = not ready. */
-  batches(count: number, tokens: number): number {
-    return Math.max(Math.floor(count / this.count), Math.floor(tokens / this.tokens))
-  }
 }
 
 /** The consumers of a model whose contracts are equal, and what is ready for them. */

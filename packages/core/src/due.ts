@@ -14,50 +14,13 @@ import type { ContractClass } from './contracts.js'
 import type { DiskPart } from './disk.js'
 import { jobOfItem } from './jobs.js'
 import type { Model, Shape } from './models.js'
-import type { OwnDue } from './own-waits.js'
+import type { Tier } from './shape-due.js'
 import type { State } from './state.js'
 import { TIMER_DUE } from './timers.js'
 
 const NEVER = Number.POSITIVE_INFINITY
 /** It is due by its oldest item: no time is waited for. */
 const PAST = Number.NEGATIVE_INFINITY
-
-/** Where a shape's new work waits: staging and lane, or the disk tier. Each is passed over by itself. */
-export type Tier = 'queue' | 'disk'
-
-/** A shape's share of S16. */
-export class ShapeDue {
-  /** Handle of its timer, or -1. */
-  timer = -1
-  /** Nothing of it is due before, unless it has a wait of its own. */
-  checkAt = NEVER
-  /** Due time of its oldest item, when that is past. */
-  oldestAt = NEVER
-  /** Since when what it has in a tier counts as passed over for long. */
-  readonly starvedAt: Record<Tier, number> = { queue: NEVER, disk: NEVER }
-  /** Items whose own wait is over, or null when none ever had one. */
-  own: OwnDue | null = null
-  /** In the list of shapes to be looked at. */
-  noted = false
-  /** An item of it is due by a time that its submission or job has set: the gate opens for it (S10). */
-  opensGate = false
-
-  get isDue(): boolean {
-    return this.oldestAt < NEVER || this.isStarved || (this.own?.size ?? 0) > 0
-  }
-
-  get isStarved(): boolean {
-    return this.firstStarvedAt < NEVER
-  }
-
-  get firstStarvedAt(): number {
-    return Math.min(this.starvedAt.queue, this.starvedAt.disk)
-  }
-
-  get ownAt(): number {
-    return this.own === null ? NEVER : this.own.firstAt
-  }
-}
 
 /** Something that waits in the shape is due at `at`. */
 export function armDue(state: State, shape: Shape, at: number): void {
@@ -75,7 +38,7 @@ export function dueChanged(state: State, shape: Shape, isEmpty: boolean): void {
 
 export function noteDue(state: State, shape: Shape): void {
   if (shape.due.noted) return
-  shape.due.noted = true
+  shape.ownDue().noted = true
   state.dueNoted.push(shape)
 }
 
@@ -88,14 +51,16 @@ export function updateDue(state: State): void {
   const { dueNoted } = state
   if (dueNoted.length === 0) return
   for (const shape of dueNoted) {
-    shape.due.noted = false
+    shape.ownDue().noted = false
     if (state.shapes[shape.row] === shape) review(state, shape)
+    shape.dropIdleDue()
   }
   dueNoted.length = 0
 }
 
 function review(state: State, shape: Shape): void {
-  const { due, model } = shape
+  const { model } = shape
+  const due = shape.ownDue()
   const oldest = oldestDueAt(state, shape)
   const isPast = oldest <= state.now
   due.oldestAt = isPast ? oldest : NEVER
@@ -110,7 +75,7 @@ function review(state: State, shape: Shape): void {
 }
 
 function setTimer(state: State, shape: Shape, at: number): void {
-  const { due } = shape
+  const due = shape.ownDue()
   due.checkAt = at
   if (at > PAST && at < NEVER) {
     if (due.timer < 0) due.timer = state.timers.open(TIMER_DUE, shape.row)

@@ -3,9 +3,10 @@
 // Each contract class keeps the set of its ready lanes. It changes only when what a lane holds crosses
 // what the class is ready at, so an arrival costs one comparison per class and a search none per lane.
 
-import type { ContractClass, ReadyAt } from './contracts.js'
+import type { ContractClass } from './contracts.js'
 import { dueChanged } from './due.js'
 import type { Model, Shape } from './models.js'
+import type { ReadyAtList } from './ready-at.js'
 import { dropShapeIfUnused } from './shapes.js'
 import { beginPassingOver } from './starvation.js'
 import { NS_PER_MS, type State, touch } from './state.js'
@@ -141,11 +142,13 @@ export function indexClass(model: Model, cls: ContractClass): void {
   }
 }
 
-function readyAtOf(shape: Shape): readonly (ReadyAt | null)[] {
+function readyAtOf(shape: Shape): ReadyAtList {
   const { model } = shape
-  if (shape.readyAtVersion !== model.classesVersion) {
-    shape.readyAt = model.classes.map((cls) => cls.readyAt(shape.key))
-    shape.readyAtVersion = model.classesVersion
+  const { classes, classesVersion } = model
+  if (shape.readyAtVersion !== classesVersion) {
+    const list = classes.map((cls) => cls.readyAt(shape.key))
+    shape.readyAt = model.readyAtLists.shared(list, classesVersion)
+    shape.readyAtVersion = classesVersion
   }
   return shape.readyAt
 }

@@ -5,26 +5,41 @@
 // number (S1, S2).
 
 import type { Consumer } from './consumers.js'
-import type { ContractClass, ReadyAt } from './contracts.js'
+import type { ContractClass } from './contracts.js'
 import type { DiskPart } from './disk.js'
-import { ShapeDue } from './due.js'
 import type { Group } from './group-table.js'
-import { Heap } from './heap.js'
+import type { Items } from './items.js'
 import { OrderedSet } from './ordered-set.js'
 import { Queue } from './queue.js'
-import { type NewList, newPlainList, ShapeQueue } from './shape-queue.js'
+import { type ReadyAtList, ReadyAtLists } from './ready-at.js'
+import { ServiceOrder } from './service-order.js'
+import { ShapeDue } from './shape-due.js'
+import { type NewList, ShapeQueue } from './shape-queue.js'
+import { ShapesByKey } from './shapes-by-key.js'
 
-// Most shapes never have reclaimed items nor any on disk: what they would need for it comes with the
-// first, so that tens of thousands of lanes stay small. Nothing is ever put into these three.
+// Most shapes are never due, never have reclaimed items nor any on disk: what they would need for it
+// comes with the first, so that tens of thousands of lanes stay small. These four never change.
 const NONE_RECLAIMED = new Queue()
-const NONE_READ = new ShapeQueue(1, newPlainList)
+const NONE_READ = new ShapeQueue(1, null)
 const NO_PARTS: Map<number, DiskPart> = new Map()
+const NOT_DUE = new ShapeDue()
 
-export class Shape {
+/**
+ * A shape is the queue of its items in staging or lane, and what else is known of it. One object, and what
+ * an arrival and a batch read at its beginning: among tens of thousands of lanes each further object is
+ * another cache miss.
+ */
+export class Shape extends ShapeQueue {
+  /** Items that are not settled, leased ones too: the shape lives while it has any. */
+  items = 0
   /** A lane when true, else staging. */
   active = false
-  readonly queue: ShapeQueue
-  /** To read; `ownReclaimed`, `ownWindow` and `ownParts` are for who adds. */
+  /** When it is ready, per class of the model, and the version of the classes it was made for. */
+  readyAt: ReadyAtList = []
+  readyAtVersion = -1
+  /** Whether it is due (S16). To read, as are the next; `ownDue`, `ownReclaimed`, `ownWindow` and `ownParts`
+   *  are for who changes them. */
+  due = NOT_DUE
   reclaimed = NONE_RECLAIMED
   /** Items read ahead from disk, and the bytes of them all. */
   window = NONE_READ
@@ -37,30 +52,43 @@ export class Shape {
   parts = NO_PARTS
   /** Loads of its parts that the shell has not answered. */
   loads = 0
-  /** Items that are not settled, leased ones too: the shape lives while it has any. */
-  items = 0
   /** Neighbours among the model's shapes with items in staging or lane; null without items there. */
   shorter: Shape | null = null
   longer: Shape | null = null
   /** The last round of looking at spans that has looked at this shape's (S13a). */
   spanRound = -1
-  /** Whether it is due (S16). */
-  readonly due = new ShapeDue()
   /** Timer of S3, or -1. */
   idleTimer = -1
-  /** When it is ready, per class of the model, and the version of the classes it was made for. */
-  readyAt: (ReadyAt | null)[] = []
-  readyAtVersion = -1
 
   constructor(
     readonly row: number,
     readonly model: Model,
     readonly key: number,
-    /** Its longest item, rounded up: the edge of its class. */
-    readonly paddedLength: number,
-    private readonly newList: NewList,
+    paddedLength: number,
+    newMixedList: NewList | null,
   ) {
-    this.queue = new ShapeQueue(paddedLength, newList)
+    super(paddedLength, newMixedList)
+  }
+
+  /** Staging or lane. */
+  get queue(): ShapeQueue {
+    return this
+  }
+
+  /** Only reads what another item will read. */
+  peek(items: Items): number {
+    const last = this.tail < 0 ? 0 : items.next.get(this.tail)
+    return last ^ this.row ^ this.items
+  }
+
+  ownDue(): ShapeDue {
+    if (this.due === NOT_DUE) this.due = new ShapeDue()
+    return this.due
+  }
+
+  /** Lanes by the thousands are due now and then: what says nothing any more is given up. */
+  dropIdleDue(): void {
+    if (this.due !== NOT_DUE && this.due.isIdle) this.due = NOT_DUE
   }
 
   ownReclaimed(): Queue {
@@ -69,7 +97,8 @@ export class Shape {
   }
 
   ownWindow(): ShapeQueue {
-    if (this.window === NONE_READ) this.window = new ShapeQueue(this.paddedLength, this.newList)
+    if (this.window === NONE_READ)
+      this.window = new ShapeQueue(this.paddedLength, this.newMixedList)
     return this.window
   }
 
@@ -90,7 +119,7 @@ export class Cleanup {
 }
 
 export class Model {
-  readonly shapes = new Map<number, Shape>()
+  readonly shapes = new ShapesByKey()
   /** Keys of shapes with items in staging or lane. */
   readonly queued = new OrderedSet()
   /** Keys of shapes with reclaimed items (S25). */
@@ -106,6 +135,8 @@ export class Model {
   readonly classes: ContractClass[] = []
   /** Grows when classes come or go; shapes keep `readyAt` for one version. */
   classesVersion = 0
+  /** Shapes that are ready at the same counts share a list of it: an arrival finds it in the cache. */
+  readonly readyAtLists = new ReadyAtLists()
   /** Registered consumers that are not draining, in order of registration. */
   readonly members: Consumer[] = []
   /** Members that count for S29, with a batch in their channel / with nothing in flight. */
@@ -135,7 +166,7 @@ export class Model {
 
   /** Batches that left, and rows of shapes with items by the batch that last took some (S16). */
   batches = 0
-  readonly lastServed = new Heap()
+  readonly lastServed = new ServiceOrder()
   /** Shapes that are due by a time of their own: the gate opens for them (S10). */
   opensGate = 0
   /** Key of the lane served last by a normal batch (S13). */

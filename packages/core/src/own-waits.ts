@@ -129,8 +129,9 @@ function waitOwn(state: State, slot: number, isBehind: boolean): void {
 
 function standInDueQueue(state: State, slot: number): void {
   const shape = shapeOfItem(state, slot)
-  shape.due.own ??= new OwnDue()
-  shape.due.own.add(slot, state.ownWaits.get(slot)!.dueAt, state.items.sequence.get(slot))
+  const due = shape.ownDue()
+  due.own ??= new OwnDue()
+  due.own.add(slot, state.ownWaits.get(slot)!.dueAt, state.items.sequence.get(slot))
   noteDue(state, shape)
 }
 

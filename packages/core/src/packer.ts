@@ -74,6 +74,11 @@ export class Packing {
     return true
   }
 
+  /** About how many items of the shape find room still. */
+  roomFor({ key }: Shape): number {
+    return this.cls.fullCount(key) - this.slots.length
+  }
+
   closedBy(): ClosedBy {
     const { budget, contract } = this.cls
     const size = this.slots.length
@@ -198,6 +203,7 @@ function takeQueued(state: State, packing: Packing, shape: Shape, isHeldBack = f
   const { queue } = shape
   const { count, tokens } = queue
   const tier = shape.active ? 'lane' : 'staging'
+  state.lookAhead.lookAtQueue(state, queue, packing.roomFor(shape))
   while (queue.count > 0 && !packing.isClosed) {
     const slot = nextOf(state, packing, shape, queue)
     const source = isHeldBack && isPastDue(state, slot) ? 'due' : tier

@@ -3,7 +3,6 @@
 
 import { forgetDue } from './due.js'
 import { Model, Shape } from './models.js'
-import { newPlainList } from './shape-queue.js'
 import { forgetPassedOver } from './starvation.js'
 import type { State } from './state.js'
 
@@ -23,10 +22,10 @@ export function shapeOf(state: State, model: Model, length: number): Shape {
   let shape = model.shapes.get(key)
   if (shape === undefined) {
     const row = state.freeShapeRows.pop() ?? state.shapes.length
-    const newList = lengthClasses.isMixed(key) ? state.newMixedList : newPlainList
-    shape = new Shape(row, model, key, key * config.roundTo, newList)
+    const newMixedList = lengthClasses.isMixed(key) ? state.newMixedList : null
+    shape = new Shape(row, model, key, key * config.roundTo, newMixedList)
     state.shapes[row] = shape
-    model.shapes.set(key, shape)
+    model.shapes.add(shape)
   }
   return shape
 }
@@ -47,7 +46,7 @@ export function dropShapeIfUnused(state: State, shape: Shape): void {
   for (const cls of shape.model.classes) cls.spans?.forget(shape)
   forgetDue(state, shape)
   forgetPassedOver(shape)
-  shape.model.shapes.delete(shape.key)
+  shape.model.shapes.delete(shape)
   state.shapes[shape.row] = null
   state.freeShapeRows.push(shape.row)
   dropModelIfUnused(state, shape.model)

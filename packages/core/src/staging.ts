@@ -5,12 +5,10 @@ import { jobOfItem } from './jobs.js'
 import { activateLane, queueChanged } from './lanes.js'
 import type { Model, Shape } from './models.js'
 import { beginWait } from './own-waits.js'
-import { shapeOfItem } from './shapes.js'
 import type { State } from './state.js'
 
 /** Queues an item in its shape's lane, else in staging, behind those that are there (S1). */
-export function enqueue(state: State, slot: number): void {
-  const shape = shapeOfItem(state, slot)
+export function enqueue(state: State, slot: number, shape: Shape): void {
   const { count, tokens } = shape.queue
   state.items.state.set(slot, ITEM_QUEUED)
   shape.queue.push(state.items, slot, jobOfItem(state, slot).weight)

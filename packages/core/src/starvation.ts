@@ -6,9 +6,10 @@
 // the plain order has not come: a lane has none while the disk tier always has a full batch (S12), and
 // what memory had no room for has none while a lane always has one.
 
-import { dueByJob, duePartAt, holdsAny, noteDue, type Tier } from './due.js'
+import { dueByJob, duePartAt, holdsAny, noteDue } from './due.js'
 import { jobOfItem } from './jobs.js'
 import type { Model, Shape } from './models.js'
+import type { Tier } from './shape-due.js'
 import type { State } from './state.js'
 
 const NEVER = Number.POSITIVE_INFINITY
@@ -33,8 +34,7 @@ export function noteServed(state: State, shape: Shape, tier: Tier): void {
 }
 
 function setServed(shape: Shape, tier: Tier, batches: number): void {
-  const handle = handleOf(shape, tier)
-  shape.model.lastServed.set(handle, batches, 2 * shape.key + (handle % 2))
+  shape.model.lastServed.note(handleOf(shape, tier), batches)
 }
 
 /** A batch of the model left: what was served least recently may be due now. */
@@ -43,8 +43,8 @@ export function notePassedOver(state: State, model: Model): void {
   model.batches++
   if (starveBatches === 0) return
   const { lastServed } = model
-  for (let handle = lastServed.top(); handle >= 0; handle = lastServed.top()) {
-    if (model.batches - lastServed.first(handle) < starveBatches) return
+  for (let handle = lastServed.first; handle >= 0; handle = lastServed.first) {
+    if (model.batches - lastServed.servedAt(handle) < starveBatches) return
     const shape = state.shapes[rowOf(handle)]!
     const tier = tierOf(handle)
     if (!holdsAny(shape, tier)) {
@@ -54,7 +54,7 @@ export function notePassedOver(state: State, model: Model): void {
     // Looked at again after as many batches: what no free consumer holds must not hide the others.
     setServed(shape, tier, model.batches)
     if (!waitsForNoTime(state, shape, tier)) return
-    shape.due.starvedAt[tier] = state.now
+    shape.ownDue().starvedAt[tier] = state.now
     noteDue(state, shape)
     return
   }

@@ -13,6 +13,7 @@ import { Items } from './items.js'
 import type { Job } from './jobs.js'
 import { LeaseTable } from './lease-table.js'
 import { LengthClasses } from './length-classes.js'
+import { LookAhead } from './look-ahead.js'
 import { MixedQueue } from './mixed-queue.js'
 import type { Model, Shape } from './models.js'
 import type { OwnWait } from './own-waits.js'
@@ -53,6 +54,7 @@ export class State {
   readonly timers = new Timers()
   readonly idHash: IdHash
   readonly idBlocks = new IdBlocks()
+  readonly lookAhead = new LookAhead()
   readonly models = new Map<number, Model>()
   /** By row; items name their shape by it. */
   readonly shapes: (Shape | null)[] = []

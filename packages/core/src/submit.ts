@@ -11,7 +11,8 @@ import { bodyDigest } from './hash.js'
 import { ID_SAME_BODY, ID_UNKNOWN } from './id-index.js'
 import { type Job, jobById, reopenInput } from './jobs.js'
 import { hasRoom, isTooLarge, refuseForRoom } from './limits.js'
-import type { Model } from './models.js'
+import { AHEAD_ITEMS } from './look-ahead.js'
+import type { Shape } from './models.js'
 import { setOwnWait } from './own-waits.js'
 import { modelOf, shapeOf } from './shapes.js'
 import { NS_PER_MS, type State } from './state.js'
@@ -24,17 +25,24 @@ import {
   SUBMIT_TOO_LARGE,
   type SubmitBlock,
 } from './types.js'
-import { queueItem, startWaiting } from './waiting.js'
+import { changeWaiting, queueItem } from './waiting.js'
 
 export function submit(state: State, block: SubmitBlock): void {
   const job = jobById(state, block.job)
   const codes = new Uint8Array(block.count)
-  const cut = new Cut(block, state.config.lengthsOnly === true)
+  const lengthsOnly = state.config.lengthsOnly === true
+  const cut = new Cut(block, lengthsOnly)
+  const ahead = new Cut(block, lengthsOnly)
+  const { lookAhead } = state
   let accepted = 0
   let at = 0
   for (; at < block.count; at++) {
+    const place = at % AHEAD_ITEMS
+    if (place === 0) {
+      lookAhead.look(state, job, ahead, at, Math.min(block.count, at + AHEAD_ITEMS))
+    }
     cut.next(at)
-    codes[at] = submitOne(state, job, cut)
+    codes[at] = submitOne(state, job, cut, place)
     if (codes[at] === SUBMIT_ACCEPTED) accepted++
     if (codes[at] === SUBMIT_QUEUE_FULL) break
   }
@@ -42,29 +50,29 @@ export function submit(state: State, block: SubmitBlock): void {
   state.effects.push({ type: 'submitted', job: job.id, codes, accepted, retryAfterMs })
 }
 
-function submitOne(state: State, job: Job, cut: Cut): number {
-  const { block } = cut
+/** `place`: where the item stands in what was looked at ahead. */
+function submitOne(state: State, job: Job, cut: Cut, place: number): number {
   if (isTooLarge(state, cut.length, cut.idBytes, cut.payloadBytes)) return SUBMIT_TOO_LARGE
-  const { idHash } = state
-  idHash.digest(block.ids, cut.idFrom, cut.idTo)
+  const high = state.lookAhead.high[place]
+  const low = state.lookAhead.low[place]
   const body = bodyOf(state, cut)
-  const known = job.ids.lookup(idHash.high, idHash.low, body)
+  const known = job.ids.lookup(high, low, body)
   if (known !== ID_UNKNOWN) return known === ID_SAME_BODY ? SUBMIT_DUPLICATE : SUBMIT_CONFLICT
   if (job.resultsUnread) return SUBMIT_RESULTS_UNREAD
   if (!hasRoom(state, cut.length)) return SUBMIT_QUEUE_FULL
   if (job.flushed) reopenInput(state, job)
   armIdTimer(state, job)
-  job.ids.accept(idHash.high, idHash.low, body)
-  accept(state, job, cut)
+  job.ids.accept(high, low, body)
+  accept(state, job, cut, state.lookAhead.shapes[place])
   return SUBMIT_ACCEPTED
 }
 
-function accept(state: State, job: Job, cut: Cut): void {
-  const model = modelOf(state, cut.model)
+function accept(state: State, job: Job, cut: Cut, known: Shape | undefined): void {
+  const model = known === undefined ? modelOf(state, cut.model) : known.model
   // A new item ends its model's cleanup, before it is queued: it waits for a full batch (S32).
   endCleanup(state, model)
   resumeInput(state, model)
-  admit(state, job, model, cut)
+  admit(state, job, known ?? shapeOf(state, model, cut.length), cut)
 }
 
 /** Accepts a quarantined item anew: it is no new one for S32, nor new input of its job (S27). */
@@ -74,12 +82,11 @@ export function acceptAgain(state: State, job: Job, cut: Cut): void {
   armIdTimer(state, job)
   job.ids.acceptAgain(state.idHash.high, state.idHash.low, bodyOf(state, cut))
   job.endTold = false
-  admit(state, job, modelOf(state, cut.model), cut)
+  admit(state, job, shapeOf(state, modelOf(state, cut.model), cut.length), cut)
 }
 
-function admit(state: State, job: Job, model: Model, cut: Cut): void {
+function admit(state: State, job: Job, shape: Shape, cut: Cut): void {
   const { items } = state
-  const shape = shapeOf(state, model, cut.length)
   const slot = items.alloc()
   shape.items++
   items.acceptedAt.set(slot, state.now)
@@ -91,8 +98,8 @@ function admit(state: State, job: Job, model: Model, cut: Cut): void {
   setOwnWait(state, slot, cut.maxWaitMs)
   state.acceptedItems++
   job.accepted++
-  startWaiting(state, slot)
-  queueItem(state, slot)
+  changeWaiting(state, job, shape.model, 1, cut.length)
+  queueItem(state, slot, shape)
 }
 
 function bodyOf(state: State, cut: Cut): number {

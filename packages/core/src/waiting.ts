@@ -58,12 +58,12 @@ export function changeWaiting(
 }
 
 /** Queues a waiting item as lane work: a new one, or one that a retry brings back (S1, S28). */
-export function queueItem(state: State, slot: number): void {
+export function queueItem(state: State, slot: number, shape = shapeOfItem(state, slot)): void {
   const job = jobOfItem(state, slot)
   if (job.onHold) hold(state, job, slot)
   // A durable item needs no lane: its shape's window goes to whoever has a full batch (S8).
   else if (state.items.durable.get(slot) === 1) queueInWindow(state, slot)
-  else enqueue(state, slot)
+  else enqueue(state, slot, shape)
 }
 
 function hold(state: State, job: Job, slot: number): void {

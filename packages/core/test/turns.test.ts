@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest'
 import { Items } from '../src/items.js'
-import { newPlainList, ShapeQueue } from '../src/shape-queue.js'
+import { ShapeQueue } from '../src/shape-queue.js'
 import { RESULT_NACK } from '../src/types.js'
 import { Bench } from './helpers.js'
 
@@ -117,7 +117,7 @@ it('S20a: the age of the oldest item looks at every job', () => {
 
 it('S20a: an item that is withdrawn, not served, is no part of its job’s turn', () => {
   const items = new Items()
-  const queue = new ShapeQueue(8, newPlainList)
+  const queue = new ShapeQueue(8, null)
   const slots = [1, 1, 1, 2, 2, 2].map((job) => {
     const slot = items.alloc()
     items.length.set(slot, 8)
