@@ -1,7 +1,6 @@
 // What a queued item costs in memory: filled to each size in turn, then emptied. Run with --expose-gc.
 import { SteadyQueue } from './steady.mjs'
 
-const WARM_ITEMS = 20_000
 const DAY_NS = 86_400e9
 
 const sizes = JSON.parse(process.argv[2])
@@ -17,11 +16,18 @@ async function measured(items) {
   return { items, rss, heapAndExternal: heapUsed + external }
 }
 
-// The code compiled, the heap grown to its usual size: a process that has just begun is no measure.
-queue.fill(WARM_ITEMS)
-queue.empty()
-queue.passTime(2 * DAY_NS)
-queue.passTime(2 * DAY_NS)
+/** The ids of what has ended are known for resultsTtl, in two generations. */
+function forget() {
+  for (let twice = 0; twice < 2; twice++) queue.passTime(2 * DAY_NS)
+}
+
+// A process that has just begun is no measure: the code is compiled, and the heap has grown to what its
+// garbage takes, when it has had two bursts of the size before the last.
+for (let twice = 0; twice < 2; twice++) {
+  queue.fill(sizes.at(-2))
+  queue.empty()
+  forget()
+}
 const start = await measured(0)
 const filled = []
 let tokens = 0
@@ -32,7 +38,6 @@ for (const items of sizes) {
 }
 queue.empty()
 const emptied = await measured(0)
-// The ids of what has ended are known for resultsTtl, in two generations.
-for (let twice = 0; twice < 2; twice++) queue.passTime(2 * DAY_NS)
+forget()
 const forgotten = await measured(0)
 process.send({ start, filled, emptied, forgotten })

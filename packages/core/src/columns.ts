@@ -10,7 +10,7 @@ import type { Piece, Slabs } from './slabs.js'
 
 export const CHUNK_SHIFT = 14
 export const CHUNK_ROWS = 1 << CHUNK_SHIFT
-const ROW_MASK = CHUNK_ROWS - 1
+export const ROW_MASK = CHUNK_ROWS - 1
 
 /** The bytes of the rows, as each column sees them. */
 export class Rows {

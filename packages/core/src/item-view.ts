@@ -7,6 +7,8 @@ export function itemView(state: State): ItemView {
   const { items } = state
   const idOffset = (slot: number) => items.offset.get(slot) + items.tokensBytes(slot)
   return {
+    readRecords: (slots, into) => items.readRecords(slots, into),
+    segment: (row) => items.arena.segment(row).bytes,
     segmentBytes: (slot) => items.arena.segment(items.segment.get(slot)).bytes,
     segmentWords: (slot) => items.arena.segment(items.segment.get(slot)).words,
     tokensOffset: (slot) => items.offset.get(slot),

@@ -9,6 +9,7 @@ import {
   CHUNK_SHIFT,
   Float64Column,
   Int32Column,
+  ROW_MASK,
   Rows,
   SparseColumn,
   Uint8Column,
@@ -16,7 +17,7 @@ import {
 } from './columns.js'
 import type { Cut } from './cut.js'
 import { Slabs } from './slabs.js'
-import { CoreBug } from './types.js'
+import { CoreBug, type RecordColumns } from './types.js'
 
 export const ITEM_FREE = 0
 export const ITEM_QUEUED = 1 // in its shape's queue: staging or lane
@@ -33,6 +34,9 @@ export const ITEM_GROUPED = 9 // in a group that waits (S27, S28)
  *  costs assembly one cache line in four items, not one an item. */
 const ITEM_ROW_BYTES = 40
 const RECORD_ROW_BYTES = 16
+const SEGMENT_WORD = 0
+const OFFSET_WORD = 1
+const LENGTH_WORD = 2
 const ID_BYTES_MAX = 0xffff
 /** What it takes of a slab are multiples of it, or of a segment where that is smaller. */
 const SLAB_UNIT_BYTES = 64 * 1024
@@ -76,6 +80,8 @@ export class Items {
   /** Rows in use. */
   private live = 0
   lastSequence = 0
+  /** Where what is only read goes: a read without a use would be left out by the compiler. */
+  read = 0
 
   constructor(
     private readonly lengthsOnly = false,
@@ -100,9 +106,9 @@ export class Items {
     this.arrival = new Int32Column(item, 36)
     const record = new Rows(RECORD_ROW_BYTES, this.slabs)
     this.recordRows = record
-    this.segment = new Int32Column(record, 0)
-    this.offset = new Int32Column(record, 4)
-    this.length = new Int32Column(record, 8)
+    this.segment = new Int32Column(record, 4 * SEGMENT_WORD)
+    this.offset = new Int32Column(record, 4 * OFFSET_WORD)
+    this.length = new Int32Column(record, 4 * LENGTH_WORD)
     this.idBytes = new Uint16Column(record, 12)
     this.durable = new Uint8Column(record, 14)
     this.payloadBytes = new SparseColumn(this.slabs, new Uint8Column(record, 15))
@@ -143,6 +149,28 @@ export class Items {
     if (block.payloads === null) return
     const payloadAt = offset + tokens * 4 + cut.idBytes
     copyBytes(block.payloads, cut.payloadFrom, cut.payloadBytes, segment.bytes, payloadAt)
+  }
+
+  /** Where the records of these items lie. A loop of its own, so that their cache misses overlap. */
+  readRecords(slots: Int32Array, into: RecordColumns): void {
+    const { lengthsOnly, recordRows, idBytes, payloadBytes } = this
+    let read = 0
+    for (let row = 0; row < slots.length; row++) {
+      const slot = slots[row]
+      read ^= recordRows.int32[slot >>> CHUNK_SHIFT][(slot & ROW_MASK) * (RECORD_ROW_BYTES / 4)]
+    }
+    this.read = read
+    for (let row = 0; row < slots.length; row++) {
+      const slot = slots[row]
+      const words = recordRows.int32[slot >>> CHUNK_SHIFT]
+      const at = (slot & ROW_MASK) * (RECORD_ROW_BYTES / 4)
+      const payload = payloadBytes.get(slot)
+      into.segment[row] = words[at + SEGMENT_WORD]
+      into.byteOffset[row] = words[at + OFFSET_WORD]
+      into.tokenBytes[row] = lengthsOnly || payload > 0 ? 0 : words[at + LENGTH_WORD] * 4
+      into.idBytes[row] = idBytes.get(slot)
+      into.payloadBytes[row] = payload
+    }
   }
 
   tokensBytes(slot: number): number {

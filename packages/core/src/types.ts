@@ -549,8 +549,22 @@ export interface ItemFacts {
   readonly why: Explanation
 }
 
+/** Where the records of some items lie, one row each. */
+export interface RecordColumns {
+  /** Number of the arena segment (`ItemView.segment`); the offset counts in its bytes. */
+  readonly segment: Uint32Array
+  readonly byteOffset: Uint32Array
+  /** Bytes of token ids: 4 x length, or 0 for an item with a payload. The id follows, then the payload. */
+  readonly tokenBytes: Uint32Array
+  readonly idBytes: Uint32Array
+  readonly payloadBytes: Uint32Array
+}
+
 /** Read access to the item table for the shell. A slot is valid as the effects say. */
 export interface ItemView {
+  /** For the items of a batch at once, which is cheaper than one after the other. */
+  readRecords(slots: Int32Array, into: RecordColumns): void
+  segment(number: number): Uint8Array
   /** The arena segment that holds the item's record; the offsets below count in its bytes. */
   segmentBytes(slot: number): Uint8Array
   /** The same segment as 32-bit words: tokens begin at `tokensOffset(slot) / 4`. */

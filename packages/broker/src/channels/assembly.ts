@@ -2,7 +2,7 @@
 // arenas straight into the ring or the frame, by one native call each. Per batch it makes a few
 // views; per item it allocates nothing (save for payloads in the ragged layout).
 
-import type { DispatchEffect, ItemView } from '@fabric/core'
+import type { DispatchEffect, ItemView, RecordColumns } from '@fabric/core'
 import {
   BATCH_HEADER_BYTES,
   type BatchPlan,
@@ -17,15 +17,13 @@ import type { Channel } from './channel.js'
  * What the assembly needs of the core's item table. An item's record is contiguous in its segment:
  * tokens, then the id, then the payload.
  */
-export type ItemSource = Pick<
-  ItemView,
-  'length' | 'segmentBytes' | 'tokensOffset' | 'tokensBytes' | 'idBytes' | 'payloadBytes'
->
+export type ItemSource = Pick<ItemView, 'length' | 'readRecords' | 'segment'>
 
 const SCRATCH_ITEMS = 1024
 
 /** One row per item, used anew for each batch. */
-class Rows {
+class Rows implements RecordColumns {
+  readonly segment: Uint32Array
   /** Place of the row's segment in the list of sources. */
   readonly source: Uint32Array
   /** The part that is copied next: first tokens, then ids, then payloads. */
@@ -35,6 +33,7 @@ class Rows {
   readonly payloadBytes: Uint32Array
 
   constructor(readonly capacity: number) {
+    this.segment = new Uint32Array(capacity)
     this.source = new Uint32Array(capacity)
     this.byteOffset = new Uint32Array(capacity)
     this.tokenBytes = new Uint32Array(capacity)
@@ -46,7 +45,7 @@ class Rows {
 export class Assembler {
   #rows = new Rows(SCRATCH_ITEMS)
   #sources: ArrayBuffer[] = []
-  readonly #sourceOfBuffer = new Map<ArrayBufferLike, number>()
+  readonly #sourceOfBuffer = new Map<ArrayBuffer, number>()
   /** Rows of items without tokens, in the ragged layout. */
   #zeros = new ArrayBuffer(0)
 
@@ -85,24 +84,23 @@ export class Assembler {
     const rows = this.#rows
     this.#sources = []
     this.#sourceOfBuffer.clear()
-    let segment: Uint8Array | null = null
-    let source = 0
+    items.readRecords(slots, rows)
+    let segment = -1
     let segmentAt = 0
+    let source = 0
     let idBytes = 0
     let payloadBytes = 0
     for (let row = 0; row < size; row++) {
-      const slot = slots[row]
-      const itsSegment = items.segmentBytes(slot)
-      if (itsSegment !== segment) {
-        segment = itsSegment
-        segmentAt = segment.byteOffset
-        source = this.#source(segment)
+      if (rows.segment[row] !== segment) {
+        segment = rows.segment[row]
+        const { buffer, byteOffset } = items.segment(segment)
+        segmentAt = byteOffset
+        source = this.#source(buffer as ArrayBuffer)
       }
       rows.source[row] = source
-      rows.byteOffset[row] = segmentAt + items.tokensOffset(slot)
-      rows.tokenBytes[row] = items.tokensBytes(slot)
-      idBytes += rows.idBytes[row] = items.idBytes(slot)
-      payloadBytes += rows.payloadBytes[row] = items.payloadBytes(slot)
+      rows.byteOffset[row] += segmentAt
+      idBytes += rows.idBytes[row]
+      payloadBytes += rows.payloadBytes[row]
     }
     return planBatch({
       layout,
@@ -177,10 +175,10 @@ export class Assembler {
   }
 
   /** Most batches draw on a few buffers, so each is handed over once. */
-  #source({ buffer }: Uint8Array): number {
+  #source(buffer: ArrayBuffer): number {
     let index = this.#sourceOfBuffer.get(buffer)
     if (index === undefined) {
-      index = this.#sources.push(buffer as ArrayBuffer) - 1
+      index = this.#sources.push(buffer) - 1
       this.#sourceOfBuffer.set(buffer, index)
     }
     return index
