@@ -17,9 +17,9 @@ const QUESTIONS = [
     name: 'spans',
     title: 'Spans (spanWaste)',
     settings: [
-      ['0.01, 0.04, 0.1', { spanWaste: [0.01, 0.04, 0.1] }],
+      ['0, 0.005, 0.05', { spanWaste: [0, 0.005, 0.05] }],
       ['off', { spanWaste: [0] }],
-      ['0, 0.02, 0.05', { spanWaste: [0, 0.02, 0.05] }],
+      ['0.01, 0.04, 0.1', { spanWaste: [0.01, 0.04, 0.1] }],
       ['0.04, 0.1, 0.2', { spanWaste: [0.04, 0.1, 0.2] }],
       ['0.1', { spanWaste: [0.1] }],
     ],

@@ -103,7 +103,8 @@ export class ContractClass {
     // is not completed by others, and the actual rule knows no full count.
     const hasFullCount = readyRule === 'full-batch' && budgetRuleOf(config) === 'padded'
     const on = hasFullCount && spanWaste.some((waste) => waste > 0)
-    this.spans = on ? new Spans(this, spanWaste, activationThreshold !== null) : null
+    const { roundTo } = config
+    this.spans = on ? new Spans(this, spanWaste, roundTo, activationThreshold !== null) : null
   }
 
   holds(key: number): boolean {

@@ -34,6 +34,7 @@ export function queueChanged(
   }
   if (before === 0 && queue.count > 0) {
     link(shape)
+    shape.servedAt = model.batches
     beginPassingOver(state, shape, 'queue')
   }
   if (before > 0 && queue.count === 0) unlink(shape)

@@ -55,6 +55,8 @@ export class Shape extends ShapeQueue {
   /** Neighbours among the model's shapes with items in staging or lane; null without items there. */
   shorter: Shape | null = null
   longer: Shape | null = null
+  /** Batches of the model when the queue last began, or a batch last took some of it (S13a). */
+  servedAt = 0
   /** The last round of looking at spans that has looked at this shape's (S13a). */
   spanRound = -1
   /** Timer of S3, or -1. */

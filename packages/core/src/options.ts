@@ -137,7 +137,7 @@ export const RULE_OPTIONS = {
       'Most padding that a batch over neighbouring lengths may add: while the channel of its consumer holds a batch, when it is empty, when nothing is in flight either (S13a, S13b). 0 = only lanes that are full alone.',
     max: 1,
     most: 3,
-    fallback: [0.01, 0.04, 0.1],
+    fallback: [0, 0.005, 0.05],
     published: [0],
   }),
   serve: choice(['next', 'first'], {

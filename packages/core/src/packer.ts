@@ -213,6 +213,7 @@ function takeQueued(state: State, packing: Packing, shape: Shape, isHeldBack = f
   }
   if (queue.count === count) return
   noteServed(state, shape, 'queue')
+  shape.servedAt = shape.model.batches + 1
   queueChanged(state, shape, count, tokens)
 }
 

@@ -107,9 +107,14 @@ function overBudget(cls: ContractClass): number {
   return onDisk >= 0 ? onDisk : overBudgetFor(cls, cls.model.queued)
 }
 
-/** The longest shape of either tier: a cleanup batch mixes them. */
+/**
+ * The longest shape of either tier: a cleanup batch mixes them. While more may come it is no tail that is
+ * packed, but a batch for an idle consumer: then a full one that pads little, if there is one.
+ */
 function tailFor(state: State, cls: ContractClass): number {
-  const { onDisk, queued } = cls.model
+  const { inputEnded, onDisk, queued } = cls.model
+  const span = inputEnded || !state.config.cleanupMerge ? -1 : (cls.spans?.leastPadded() ?? -1)
+  if (span >= 0 && !isBetterElsewhere(state, cls, span, null)) return span
   return Math.max(longestFor(state, cls, onDisk), longestFor(state, cls, queued))
 }
 
@@ -151,8 +156,8 @@ function laneFor(state: State, cls: ContractClass, work: Fresh): number {
 }
 
 /**
- * The least padded span, where this need allows it or the queue is at its limit (S13b). Not in turn as
- * lanes are: of two spans the one that pads less is better now, and the other gets more to choose from.
+ * The best span, where this need allows it or the queue is at its limit (S13b). Not in turn as lanes are:
+ * of two spans the one that pads less is better now, and the other gets more to choose from.
  */
 function spanFor(state: State, cls: ContractClass, need: Need): number {
   const { spans } = cls

@@ -5,6 +5,10 @@
 // others. A span covers at most sqrt(tokens / roundTo) shapes, since each is a step shorter than the
 // one before and a full count of it holds that many: what is paid for an arrival is bounded by the
 // contract, whatever the number of lanes, items or consumers (S14).
+//
+// Of the spans that a need allows, the one that leaves is least padded for the time since its first shape
+// was last served (rankOf). With the least padded alone, rare lengths stand until the end and take the
+// room that common ones would be chosen from.
 
 import type { ContractClass } from './contracts.js'
 import { Heap } from './heap.js'
@@ -20,14 +24,16 @@ export const MOST_NEED: Need = 2
 export class Spans {
   /** Keys of shapes whose queue changed since the spans were looked at. */
   private readonly changed = new OrderedSet()
-  /** Rows of shapes with a span that is ready for the most need, least padded first. */
-  private readonly byWaste = new Heap()
+  /** By the least need that allows them: rows of shapes with a span, the best first. */
+  private readonly byNeed: readonly Heap[] = [new Heap(), new Heap(), new Heap()]
   /** By need: the most padding; each at least that of the need before. */
   private readonly most: readonly number[]
 
   constructor(
     private readonly cls: ContractClass,
     spanWaste: readonly number[],
+    /** What items are rounded up to. */
+    private readonly roundTo: number,
     /** An operator's activation threshold holds staged items back: then only lanes begin a span. */
     private readonly lanesOnly: boolean,
   ) {
@@ -43,30 +49,34 @@ export class Spans {
 
   /** The shape is dropped: its row may be another's soon. */
   forget(shape: Shape): void {
-    this.byWaste.remove(shape.row)
+    for (const heap of this.byNeed) heap.remove(shape.row)
   }
 
-  /** Key of the shape that begins the least padded span, if that is ready for this need, or -1. */
+  /** Key of the shape that begins the best span that this need allows, or -1. */
   readyFor(need: Need): number {
     this.update()
-    const top = this.byWaste.top()
-    return top >= 0 && this.allows(need, top) ? this.byWaste.second(top) : -1
+    let best = -1
+    let bestRank = Number.POSITIVE_INFINITY
+    for (let level = 0; level <= need; level++) {
+      const heap = this.byNeed[level]
+      const top = heap.top()
+      if (top < 0 || heap.first(top) >= bestRank) continue
+      bestRank = heap.first(top)
+      best = heap.second(top)
+    }
+    return best
   }
 
   isReady(shape: Shape, need: Need): boolean {
     this.update()
-    return this.byWaste.has(shape.row) && this.allows(need, shape.row)
+    for (let level = 0; level <= need; level++) if (this.byNeed[level].has(shape.row)) return true
+    return false
   }
 
-  /** Key of the shape with the least padded full count there is, or -1 (S13b). */
+  /** As for the most need, or the least padded full count there is, or -1 (S13b). */
   leastPadded(): number {
-    this.update()
-    const top = this.byWaste.top()
-    return top >= 0 ? this.byWaste.second(top) : this.leastOfAll()
-  }
-
-  private allows(need: Need, row: number): boolean {
-    return need >= 0 && this.byWaste.first(row) <= this.most[need]
+    const key = this.readyFor(MOST_NEED)
+    return key >= 0 ? key : this.leastOfAll()
   }
 
   private update(): void {
@@ -96,8 +106,23 @@ export class Spans {
     if (shape.spanRound === round) return
     shape.spanRound = round
     const waste = this.wasteOf(shape, this.most[MOST_NEED])
-    if (waste <= this.most[MOST_NEED]) this.byWaste.set(shape.row, waste, shape.key)
-    else this.byWaste.remove(shape.row)
+    const level = this.most.findIndex((most) => waste <= most)
+    for (let need = 0; need < this.byNeed.length; need++) {
+      if (need === level) this.byNeed[need].set(shape.row, this.rankOf(shape, waste), shape.key)
+      else this.byNeed[need].remove(shape.row)
+    }
+  }
+
+  /**
+   * All padding of the span, what rounding makes of its longest items with it (half a step on average),
+   * over the root of the batches that have left since the shape was served: what pads little goes at
+   * once, what pads much when it has waited long. That splits the queue between common lengths and rare
+   * ones so that all of it pads least (docs/scheduling-study.md). As of the last look: a span whose
+   * shapes get no item keeps its rank.
+   */
+  private rankOf({ model, servedAt, paddedLength }: Shape, waste: number): number {
+    const passed = model.batches - servedAt + 1
+    return (waste + this.roundTo / (2 * paddedLength)) / Math.sqrt(Math.max(1, passed))
   }
 
   /** The padding that the span of a shape adds, or Infinity when it has none of at most `most`. */

@@ -68,6 +68,30 @@ it('S13b: lanes that are full alone come first, then the span that pads least', 
   expect(lengthsOf(bench)).toEqual([8, 32, 16])
 })
 
+it('S13b: of the spans that the need allows, one that has waited long goes before one that pads less', () => {
+  const bench = new Bench({ ...SPANS, spanWaste: [0, 0.3] })
+  bench.register(1)
+  bench.submit(Array(12).fill(40)) // each a batch of its own, before any span
+  bench.submit([16, 16, 16, 8])
+  for (let done = 0; done < 10; done++) bench.complete(bench.sent[done])
+  bench.submit([32, 24, 8])
+  for (let done = 10; done < 12; done++) bench.complete(bench.sent[done])
+  expect(lengthsOf(bench).slice(12)).toEqual([16])
+  bench.complete(bench.sent[12])
+  expect(lengthsOf(bench).slice(13)).toEqual([32])
+})
+
+it('S31: while more may come an idle consumer gets the full batch that pads least, not the longest', () => {
+  const bench = new Bench({ ...SPANS, spanWaste: [0.01], cleanupIdleMs: 50 })
+  bench.register(1)
+  // 1 of 32 and 1 of 8 pad 37.5 %; 3 of 16 and 1 of 8 pad 12.5 %.
+  bench.submit([32, 8, 16, 16, 16])
+  bench.submit([8])
+  expect(bench.sent).toEqual([])
+  bench.advance(50)
+  expect(lengthsOf(bench)[0]).toBe(16)
+})
+
 it('S13b: where the queue is at its limit and the producer waits, the least padded full count leaves', () => {
   const bench = new Bench({ ...SPANS, spanWaste: [0.01], maxQueuedItems: 8 })
   bench.register(1)

@@ -124,7 +124,7 @@ class Maker {
       budgetRule: random.pick(['padded', 'padded', 'actual']),
       releaseThreshold: random.pick([null, 0, 100, 1000]),
       maxUnreadResultBytes: random.pick([1000, 1_000_000]),
-      spanWaste: random.pick([[0], [0.01, 0.04, 0.1], [0.05, 0.3], [0.5]]),
+      spanWaste: random.pick([[0], [0, 0.005, 0.05], [0.05, 0.3], [0.5]]),
       cleanupIdleMs: random.pick([0, 1, 50]),
       cleanupMerge: random.chance(0.8),
       laneOrder: random.chance(0.3) ? 'affinity' : 'round-robin',
