@@ -44,7 +44,7 @@ export class Settlements {
   ) {}
 
   get bytesUnderWay(): number {
-    return this.#budget.usedBytes
+    return this.#late.reduce((sum, part) => sum + bytesOf(part), this.#budget.usedBytes)
   }
 
   get isIdle(): boolean {
@@ -87,15 +87,16 @@ export class Settlements {
     else this.#hand(part)
   }
 
-  #hand({ items, written }: Part): void {
+  #hand(part: Part): void {
+    const { items, written } = part
     const settled = this.host.store.settle(items)
-    const bytes = written.reduce((sum, one) => sum + one.bytes, 0)
+    const bytes = bytesOf(part)
     this.#budget.add(bytes)
     if (this.#budget.isFull) this.host.hold(true)
     settled.then(
       (codes) => this.#onDurable(written, codes, bytes),
       (error) => {
-        this.#budget.remove(bytes)
+        this.#giveBack(bytes)
         this.host.story.settleFailed(error, written.length)
         this.host.hold(true)
       },
@@ -114,8 +115,7 @@ export class Settlements {
   }
 
   #onDurable(written: readonly Written[], codes: Uint8Array, bytes: number): void {
-    this.#budget.remove(bytes)
-    while (!this.#budget.isFull && this.#late.length > 0) this.#hand(this.#late.shift()!)
+    this.#giveBack(bytes)
     if (!this.#budget.isFull) this.host.hold(false)
     const stored = new Map<Job, number>()
     written.forEach(({ job, status, bytes: size, onDurable }, i) => {
@@ -129,6 +129,11 @@ export class Settlements {
     for (const [job, size] of stored) this.#tell(job, size)
   }
 
+  #giveBack(bytes: number): void {
+    this.#budget.remove(bytes)
+    while (!this.#budget.isFull && this.#late.length > 0) this.#hand(this.#late.shift()!)
+  }
+
   #tell(job: Job, bytes: number): void {
     if (!job.deleted) {
       ;(job.results as DiskResults).unreadBytes += bytes
@@ -138,6 +143,8 @@ export class Settlements {
     job.wake()
   }
 }
+
+const bytesOf = ({ written }: Part) => written.reduce((sum, one) => sum + one.bytes, 0)
 
 function copyOf({ record, ...item }: SettledItem): SettledItem {
   return { ...item, record: { ...record, id: record.id.slice(), value: record.value.slice() } }

@@ -24,7 +24,7 @@ async function poison(broker: TestBroker, times = 1): Promise<void> {
 }
 
 async function poisoned(dataDir: string): Promise<TestBroker> {
-  const broker = await testBroker({ dataDir, leaseTimeoutMs: 400 })
+  const broker = await testBroker({ dataDir })
   await broker.post('/v1/jobs', { id: 'j' })
   await broker.post('/v1/items?job=j', [POISON])
   await broker.post('/v1/jobs/j/flush')

@@ -41,7 +41,7 @@ async function mortal(broker: TestBroker, name: string): Promise<void> {
 }
 
 test('every item that was accepted ended once, and every one that was sent ended or came back', async () => {
-  const broker = await testBroker({ leaseTimeoutMs: 500 })
+  const broker = await testBroker()
   const list = [...items(ITEMS - 1, 8), { id: 'poison', tokens: [1, 2, 3, 4, 5, 6, 7, 8] }]
   await broker.post('/v1/items', list)
   await broker.post('/v1/jobs/default/flush')
