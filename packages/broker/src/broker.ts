@@ -189,7 +189,8 @@ class Broker implements RunningBroker {
       this.#jobs.create(DEFAULT_JOB)
       return
     }
-    this.store.onHealth = (health) => this.#story.storeHealth(health)
+    const isSpill = this.config.dataDir === null
+    this.store.onHealth = (health) => this.#story.storeHealth(health, isSpill)
     this.store.onProblem = ({ message, lost }) => {
       this.#story.storeProblem(message)
       if (lost !== null) this.#engine.lost(lost)

@@ -47,12 +47,13 @@ export class Story {
     this.log.error({ storage: 'disk' }, message)
   }
 
-  storeHealth(health: StoreHealth): void {
+  storeHealth(health: StoreHealth, isSpill: boolean): void {
+    const refused = isSpill ? 'no more than memory holds' : 'nothing new'
     if (health.state === 'ok') this.log.info('the disk takes writes again: items are accepted')
     else
       this.log.error(
         { code: health.code },
-        `nothing new is accepted, what was accepted goes on: ${health.message}`,
+        `${refused} is accepted, what was accepted goes on: ${health.message}`,
       )
   }
 

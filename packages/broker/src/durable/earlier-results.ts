@@ -47,10 +47,11 @@ export class EarlierResults {
     const found = await Promise.all(
       Array.from({ length: results.count }, (_, i) => this.#find(message, i, jobs)),
     )
+    const known = new Set(Array.from(this.host.jobs, ({ number }) => number))
     const items: EarlierResult[] = []
     const unknown: number[] = []
     found.forEach((item, i) => {
-      if (item === null || this.#isGone(item.job)) {
+      if (item === null || !known.has(item.job)) {
         unknown.push(results.index[i])
         return
       }
@@ -61,10 +62,6 @@ export class EarlierResults {
     this.settle(results, { type: 'earlierResults', consumer, batch, items, unknown })
     this.host.story.earlierResults(items.length, unknown.length)
     for (const { sequence } of items) this.earlyEnds.takeBack(sequence)
-  }
-
-  #isGone(number: number): boolean {
-    return !Array.from(this.host.jobs).some((job) => job.number === number)
   }
 
   #candidates(): readonly Job[] {

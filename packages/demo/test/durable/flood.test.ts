@@ -13,6 +13,8 @@ const LENGTH = 24
 const PER_REQUEST = 1000
 /** Of the broker once its queue has been full: buffers of requests and results come and go. */
 const GROWTH_MAX = 1.5
+/** An id is known until its job is deleted, also while its item waits on disk (S36). */
+const KNOWN_ID_BYTES = 64
 
 interface Answer {
   readonly accepted: number
@@ -129,5 +131,6 @@ test('a spill takes all that a producer a hundred times too fast sends, and memo
   expect((await idsOfResults(plant)).toSorted()).toEqual(flooded.accepted.toSorted())
   expect(flooded.accepted).toHaveLength(ITEMS)
   expect(spilled).toBeGreaterThan(0)
-  expect(flooded.greatestBytes, line).toBeLessThan(flooded.fullBytes * GROWTH_MAX)
+  const mostBytes = flooded.fullBytes * GROWTH_MAX + ITEMS * KNOWN_ID_BYTES
+  expect(flooded.greatestBytes, line).toBeLessThan(mostBytes)
 })
