@@ -4,7 +4,6 @@
 import type { CoreEvent, EarlierResult } from '@fabric/core'
 import { type EarlierResults as Message, Outcome } from '@fabric/protocol'
 import type { Job } from '../jobs.js'
-import type { ResultRecord } from '../results/log.js'
 import { sentValue } from '../settlement.js'
 import type { LoadedItems } from '../storage/store.js'
 import type { EarlyEnds } from './early-ends.js'
@@ -12,6 +11,10 @@ import type { DurableHost } from './host.js'
 
 /** Jobs in which an id is looked for, newest first: most brokers work on a few. */
 const JOBS_MAX = 64
+
+const ITEMS_AT_ONCE = 256
+
+type Found = Omit<EarlierResult, 'index'>
 
 interface Item {
   readonly id: Uint8Array
@@ -42,26 +45,43 @@ export class EarlierResults {
   }
 
   async #take(consumer: number, message: Message): Promise<void> {
-    const { results } = message
-    const jobs = this.#candidates()
-    const found = await Promise.all(
-      Array.from({ length: results.count }, (_, i) => this.#find(message, i, jobs)),
-    )
+    const { results, model } = message
+    const entries = itemsOf(message)
+    const found = await this.#findAll(model, entries, results.outcome)
     const known = new Set(Array.from(this.host.jobs, ({ number }) => number))
     const items: EarlierResult[] = []
     const unknown: number[] = []
     found.forEach((item, i) => {
+      const index = results.index[i]
       if (item === null || !known.has(item.job)) {
-        unknown.push(results.index[i])
+        unknown.push(index)
         return
       }
-      items.push(item)
-      this.earlyEnds.give(item.sequence, recordOf(message, i, item.status))
+      items.push({ ...item, index })
+      const sent = sentValue(item.status, i, results)
+      const record = { ...sent, status: item.status, attempts: 1, id: entries[i].id }
+      this.earlyEnds.give(item.sequence, record)
     })
     const { batch } = results
     this.settle(results, { type: 'earlierResults', consumer, batch, items, unknown })
     this.host.story.earlierResults(items.length, unknown.length)
     for (const { sequence } of items) this.earlyEnds.takeBack(sequence)
+  }
+
+  /** Some at a time, so that the store has other work in between. */
+  async #findAll(
+    model: number,
+    items: readonly Item[],
+    outcome: Uint8Array,
+  ): Promise<(Found | null)[]> {
+    const jobs = this.#candidates()
+    const found: (Found | null)[] = []
+    for (let from = 0; from < items.length; from += ITEMS_AT_ONCE) {
+      const part = items.slice(from, from + ITEMS_AT_ONCE)
+      const asked = part.map((item, i) => this.#find(model, item, outcome[from + i], jobs))
+      found.push(...(await Promise.all(asked)))
+    }
+    return found
   }
 
   #candidates(): readonly Job[] {
@@ -70,42 +90,39 @@ export class EarlierResults {
   }
 
   /** A wish to try again needs nothing: the item is there anyway. */
-  async #find(message: Message, i: number, jobs: readonly Job[]): Promise<EarlierResult | null> {
-    const outcome = message.results.outcome[i]
+  async #find(
+    model: number,
+    item: Item,
+    outcome: number,
+    jobs: readonly Job[],
+  ): Promise<Found | null> {
     if (outcome !== Outcome.completed && outcome !== Outcome.failed) return null
-    const item = itemAt(message, i)
     for (const job of jobs) {
       if (job.deleted) continue
       const found = await this.host.store.findId(job.number, item.id)
-      if (found === null || !isSame(found, message.model, item)) continue
-      return {
-        ...found.shape,
-        job: job.number,
-        sequence: found.sequences[0],
-        length: item.length,
-        index: message.results.index[i],
-        status: outcome === Outcome.completed ? 'completed' : 'failed',
-      }
+      if (found === null || !isSame(found, model, item)) continue
+      const status = outcome === Outcome.completed ? 'completed' : 'failed'
+      const [sequence] = found.sequences
+      return { ...found.shape, job: job.number, sequence, length: item.length, status }
     }
     return null
   }
 }
 
-function itemAt(message: Message, i: number): Item {
-  const { lengths, idEnds, ids, payloadEnds, payloads } = message
-  const payload = payloads.subarray(i === 0 ? 0 : payloadEnds[i - 1], payloadEnds[i])
-  let start = 0
-  for (let row = 0; row < i; row++) {
-    const isPayload = payloadEnds[row] > (row === 0 ? 0 : payloadEnds[row - 1])
-    if (!isPayload) start += lengths[row]
-  }
-  const end = payload.byteLength > 0 ? start : start + lengths[i]
-  return {
-    id: ids.subarray(i === 0 ? 0 : idEnds[i - 1], idEnds[i]),
-    length: lengths[i],
-    tokens: message.tokens.subarray(start, end),
-    payload,
-  }
+function itemsOf(message: Message): Item[] {
+  const { lengths, idEnds, ids, payloadEnds, payloads, tokens } = message
+  let at = 0
+  return Array.from(lengths, (length, i) => {
+    const payload = payloads.subarray(i === 0 ? 0 : payloadEnds[i - 1], payloadEnds[i])
+    const start = at
+    if (payload.byteLength === 0) at += length
+    return {
+      id: ids.subarray(i === 0 ? 0 : idEnds[i - 1], idEnds[i]),
+      length,
+      tokens: tokens.subarray(start, at),
+      payload,
+    }
+  })
 }
 
 /** The whole body is compared: another job may use the same ids for other items. */
@@ -121,8 +138,3 @@ function isSame({ shape, block }: LoadedItems, model: number, item: Item): boole
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: Int32Array) =>
   new Uint8Array(buffer, byteOffset, byteLength)
-
-function recordOf(message: Message, i: number, status: 'completed' | 'failed'): ResultRecord {
-  const { encoding, value, truncatedTo } = sentValue(status, i, message.results)
-  return { status, attempts: 1, truncatedTo, encoding, value, id: itemAt(message, i).id }
-}
