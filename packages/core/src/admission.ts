@@ -12,6 +12,7 @@ import { Cut } from './cut.js'
 import { changePart, diskLength, partOf } from './disk.js'
 import { setDiskDeadline } from './disk-deadlines.js'
 import { hasRoomAtOnce, makeRowAtOnce } from './disk-rows.js'
+import type { SettledStatus } from './effects.js'
 import { digestOf } from './hash.js'
 import { resultsStored } from './holds.js'
 import { ID_SAME_BODY, ID_UNKNOWN } from './id-index.js'
@@ -20,10 +21,8 @@ import { hasRoom, isTooLarge, refuseForRoom } from './limits.js'
 import type { Model } from './models.js'
 import { modelOf } from './shapes.js'
 import type { State } from './state.js'
-import { armIdTimer } from './submit.js'
 import {
   type RestoredJob,
-  type SettledStatus,
   type StoredItems,
   SUBMIT_ACCEPTED,
   SUBMIT_CONFLICT,
@@ -32,7 +31,8 @@ import {
   SUBMIT_RESULTS_UNREAD,
   SUBMIT_TOO_LARGE,
   type SubmitBlock,
-} from './types.js'
+} from './submission.js'
+import { armIdTimer } from './submit.js'
 import { changeWaiting } from './waiting.js'
 
 /** Judges, numbers and keeps room for the items of a durable submission; the store has the last word. */

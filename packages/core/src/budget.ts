@@ -3,9 +3,9 @@
 // Each rule is two limits: one on items x padded length, one on the sum of lengths. A limit that the
 // rule does not know is infinite, so no caller asks which rule it is.
 
+import type { BudgetRule, Contract, CoreConfig } from './core-config.js'
 import { roundUp } from './length-classes.js'
 import { budgetRuleOf } from './options.js'
-import type { BudgetRule, Contract, CoreConfig } from './types.js'
 
 /** How far items x padded length may pass the tokens where the sum of lengths is what counts (S18). */
 const PADDED_SHARE = 1.25

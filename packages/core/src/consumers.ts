@@ -11,6 +11,8 @@ import {
   refuseContract,
   sameClass,
 } from './contracts.js'
+import { CoreBug } from './core-bug.js'
+import type { Contract } from './core-config.js'
 import { indexClassOnDisk } from './disk.js'
 import { indexClassDue } from './due.js'
 import { indexClass } from './lanes.js'
@@ -21,7 +23,6 @@ import { reviewStaging } from './staging.js'
 import { NS_PER_MS, type State, touch } from './state.js'
 import { reviewGroups } from './suspects.js'
 import { TIMER_RENEWAL, TIMER_TAKING } from './timers.js'
-import { type Contract, CoreBug } from './types.js'
 
 export class Consumer {
   draining = false

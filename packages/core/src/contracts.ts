@@ -4,13 +4,13 @@
 // thousand equal GPUs cost an arrival no more than one.
 
 import { Budget } from './budget.js'
+import type { Contract, CoreConfig } from './core-config.js'
 import { Heap } from './heap.js'
 import type { Model } from './models.js'
 import { budgetRuleOf } from './options.js'
 import { OrderedSet } from './ordered-set.js'
 import { ReadyAt } from './ready-at.js'
 import { Spans } from './spans.js'
-import type { Contract, CoreConfig } from './types.js'
 
 /** More would make each arrival pay for each of them (S14). */
 export const CONTRACT_CLASSES_MAX = 64

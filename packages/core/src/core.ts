@@ -8,6 +8,9 @@ import { admit, onStored, restore } from './admission.js'
 import { cancel, deleteJob } from './cancel.js'
 import { endFinishedCleanups, onCleanupIdle } from './cleanup.js'
 import { type Consumer, onRenewalLate, refresh, register, renew } from './consumers.js'
+import { CoreBug } from './core-bug.js'
+import type { CoreConfig } from './core-config.js'
+import type { CoreCounts, TierCounts } from './core-counts.js'
 import { countsOf } from './counts.js'
 import { expirePast, onDeadline } from './deadlines.js'
 import { onDiskDeadline } from './disk-deadlines.js'
@@ -15,10 +18,14 @@ import { endOnDisk } from './disk-ends.js'
 import { dispatch } from './dispatch.js'
 import { onDueTimer, updateDue } from './due.js'
 import { onEarlierResults } from './earlier-results.js'
+import type { Effect, QuarantinedItem } from './effects.js'
+import type { CoreEvent } from './events.js'
 import { explain } from './explain.js'
+import type { FoundItems, ItemFacts } from './explanation.js'
 import { find } from './find.js'
 import { openGateIfDue } from './gate.js'
 import { pauseJob, resultsRead, resultsStored, resumeJob } from './holds.js'
+import type { ItemView } from './item-view.js'
 import { itemView } from './item-view.js'
 import { createJob, flush, tellEndedJobs } from './jobs.js'
 import { onLaneIdle } from './lanes.js'
@@ -47,18 +54,6 @@ import {
   TIMER_RETRY,
   TIMER_TAKING,
 } from './timers.js'
-import {
-  CoreBug,
-  type CoreConfig,
-  type CoreCounts,
-  type CoreEvent,
-  type Effect,
-  type FoundItems,
-  type ItemFacts,
-  type ItemView,
-  type QuarantinedItem,
-  type TierCounts,
-} from './types.js'
 
 export class Core {
   readonly items: ItemView

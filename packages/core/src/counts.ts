@@ -1,10 +1,6 @@
 // What the core tells about itself, as plain numbers: `/v1/state`, `/metrics`, the status page.
 
 import type { Consumer } from './consumers.js'
-import { heldNs, oldestOfModel, releaseThreshold } from './gate.js'
-import type { Job } from './jobs.js'
-import type { Model } from './models.js'
-import type { State } from './state.js'
 import type {
   ConsumerCounts,
   CoreCounts,
@@ -12,7 +8,11 @@ import type {
   ModelCounts,
   Tier,
   TierCounts,
-} from './types.js'
+} from './core-counts.js'
+import { heldNs, oldestOfModel, releaseThreshold } from './gate.js'
+import type { Job } from './jobs.js'
+import type { Model } from './models.js'
+import type { State } from './state.js'
 
 export function countsOf(state: State): CoreCounts {
   const models = [...state.models.values()]

@@ -1,6 +1,7 @@
 // One item cut out of a submission's flat columns.
 
-import { CoreBug, type SubmitBlock } from './types.js'
+import { CoreBug } from './core-bug.js'
+import type { SubmitBlock } from './submission.js'
 
 /** Where the parts of one item lie in the block's columns. Moved along, never made per item. */
 export class Cut {

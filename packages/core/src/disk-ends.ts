@@ -6,10 +6,10 @@
 // are left alone here. A read that is under way may still bring what has ended; it is dropped then.
 
 import { changePart, dropPartIfUnused, findPart } from './disk.js'
+import type { SettledStatus } from './effects.js'
 import { touchJob } from './jobs.js'
 import { keyOfLength } from './shapes.js'
 import type { State } from './state.js'
-import type { SettledStatus } from './types.js'
 import { changeWaiting } from './waiting.js'
 
 export interface DiskPlace {

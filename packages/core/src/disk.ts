@@ -15,7 +15,7 @@ import { beginWait, leaveDueQueue } from './own-waits.js'
 import { dropShapeIfUnused, shapeOf, shapeOfItem } from './shapes.js'
 import { beginPassingOver } from './starvation.js'
 import { type State, touch } from './state.js'
-import { DISK_ROUND_TO } from './types.js'
+import { DISK_ROUND_TO } from './submission.js'
 
 /** Parts are found by job row and length: both fit into one exact number. */
 const LENGTHS = 2 ** 29

@@ -2,11 +2,11 @@
 // unsettled is the same item. Wherever it is now, on disk, in the window or leased anew, it ends here.
 
 import { endOnDisk } from './disk-ends.js'
+import type { CoreEvent, EarlierResult } from './events.js'
 import { ITEM_ENDED, ITEM_FREE } from './items.js'
 import { pullOut, tellLate } from './leases.js'
 import { Settlement } from './settle.js'
 import type { State } from './state.js'
-import type { CoreEvent, EarlierResult } from './types.js'
 
 type Event = Extract<CoreEvent, { type: 'earlierResults' }>
 

@@ -4,6 +4,7 @@
 
 import type { Consumer } from './consumers.js'
 import { gateCounts } from './counts.js'
+import type { Explanation, ItemFacts } from './explanation.js'
 import {
   ITEM_GROUPED,
   ITEM_HELD,
@@ -15,7 +16,6 @@ import {
 import { jobOfItem } from './jobs.js'
 import { shapeOfItem } from './shapes.js'
 import type { State } from './state.js'
-import type { Explanation, ItemFacts } from './types.js'
 
 export function explain(state: State, slot: number): ItemFacts {
   const { items } = state

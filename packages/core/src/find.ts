@@ -4,11 +4,11 @@
 // commands. One pass over the item table serves any number of ids, in parts between which other work
 // can go on: an item keeps its row for as long as it lives, so none is missed.
 
+import type { FoundItems } from './explanation.js'
 import type { IdHash } from './hash.js'
 import { ITEM_ENDED, ITEM_FREE } from './items.js'
 import { jobById } from './jobs.js'
 import type { State } from './state.js'
-import type { FoundItems } from './types.js'
 
 /** Looks at `rows` rows of the table from `from` on. `ids` null: every item of the job. */
 export function find(

@@ -3,10 +3,10 @@
 // It is looked at after every step but a dispatch, from counts that are kept anyway. Once open it
 // stays open, so a broker under way pays one comparison.
 
+import type { GateReason } from './effects.js'
 import type { Model } from './models.js'
 import { MOST_NEED } from './spans.js'
 import { NS_PER_MS, type State, touch } from './state.js'
-import type { GateReason } from './types.js'
 
 export function openGateIfDue(state: State): void {
   const { gate, config } = state

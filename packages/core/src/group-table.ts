@@ -1,8 +1,8 @@
 // One group of items, and the table of those that wait: what groups.ts works on.
 
+import type { Death } from './effects.js'
 import type { Job } from './jobs.js'
 import type { Model } from './models.js'
-import type { Death } from './types.js'
 
 export type GroupKind = 'suspect' | 'half'
 

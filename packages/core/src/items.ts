@@ -15,9 +15,10 @@ import {
   Uint8Column,
   Uint16Column,
 } from './columns.js'
+import { CoreBug } from './core-bug.js'
 import type { Cut } from './cut.js'
+import type { RecordColumns } from './item-view.js'
 import { Slabs } from './slabs.js'
-import { CoreBug, type RecordColumns } from './types.js'
 
 export const ITEM_FREE = 0
 export const ITEM_QUEUED = 1 // in its shape's queue: staging or lane

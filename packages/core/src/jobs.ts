@@ -1,14 +1,15 @@
 // Jobs: whose input has ended, what they have waiting, and when they are done (S10, S29, S36).
 
 import { endInput } from './consumers.js'
+import { CoreBug } from './core-bug.js'
 import type { DiskPart } from './disk.js'
+import type { SettledStatus } from './effects.js'
 import type { Group } from './group-table.js'
 import type { IdBlocks } from './id-blocks.js'
 import { IdMemory } from './id-memory.js'
 import { Queue } from './queue.js'
 import { NS_PER_MS, type State, touch } from './state.js'
 import { TIMER_JOB_IDS } from './timers.js'
-import { CoreBug, type SettledStatus } from './types.js'
 
 /** Waiting items of one model. */
 interface Backlog {

@@ -5,6 +5,14 @@
 // the consumer has spoken and an item ends when the first result of it came.
 
 import { type Consumer, refresh, setHoldsSuspects } from './consumers.js'
+import {
+  type CoreEvent,
+  RESULT_COMPLETED,
+  RESULT_FAILED,
+  RESULT_NACK,
+  RESULT_OUT_OF_MEMORY,
+  RESULT_RETRY,
+} from './events.js'
 import type { Group } from './group-table.js'
 import { ITEM_ENDED, ITEM_FREE, ITEM_LEASED } from './items.js'
 import { jobOfItem } from './jobs.js'
@@ -15,14 +23,6 @@ import { comeBack, excuseDelivery } from './retry.js'
 import { Settlement } from './settle.js'
 import { NS_PER_MS, type State } from './state.js'
 import { TIMER_LEASE_MAX } from './timers.js'
-import {
-  type CoreEvent,
-  RESULT_COMPLETED,
-  RESULT_FAILED,
-  RESULT_NACK,
-  RESULT_OUT_OF_MEMORY,
-  RESULT_RETRY,
-} from './types.js'
 import { stopWaiting, withdraw } from './waiting.js'
 
 type ResultsEvent = Extract<CoreEvent, { type: 'results' }>

@@ -3,7 +3,7 @@
 import { roundUp } from './length-classes.js'
 import { ITEM_OVERHEAD_BYTES } from './packer.js'
 import { NS_PER_MS, type State } from './state.js'
-import { SUBMIT_QUEUE_FULL, type SubmitBlock } from './types.js'
+import { SUBMIT_QUEUE_FULL, type SubmitBlock } from './submission.js'
 
 const RETRY_AFTER_MIN_MS = 50
 const RETRY_AFTER_MAX_MS = 5000

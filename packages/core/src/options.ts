@@ -1,8 +1,9 @@
 // The options of the rules: one table, from which the broker makes flags, environment variables, YAML
 // keys, help and reference, and the simulator its scenario's `config` (interfaces.md). Values that
 // depend on the machine are the shell's to set: the core knows no machine.
+
+import type { BudgetRule, Contract, CoreConfig } from './core-config.js'
 import { boolean, choice, integer, integers, numbers, optional } from './option.js'
-import type { BudgetRule, Contract, CoreConfig } from './types.js'
 
 const MiB = 2 ** 20
 const GiB = 2 ** 30

@@ -11,8 +11,8 @@ import { jobOfItem } from './jobs.js'
 import type { Shape } from './models.js'
 import { shapeOfItem } from './shapes.js'
 import { NS_PER_MS, type State } from './state.js'
+import { DISK_ROUND_TO } from './submission.js'
 import { TIMER_OWN_WAIT } from './timers.js'
-import { DISK_ROUND_TO } from './types.js'
 
 /** A wait of its own, from acceptance to settlement. */
 export interface OwnWait {

@@ -6,6 +6,7 @@
 import type { ContractClass } from './contracts.js'
 import { takeFromWindow } from './disk.js'
 import { dueByJob, dueHead, isFullFor } from './due.js'
+import type { ClosedBy, Source } from './effects.js'
 import { ITEM_WINDOW } from './items.js'
 import { queueChanged } from './lanes.js'
 import { roundUp } from './length-classes.js'
@@ -15,7 +16,6 @@ import type { Choice } from './ready.js'
 import type { ShapeQueue } from './shape-queue.js'
 import { noteServed } from './starvation.js'
 import type { State } from './state.js'
-import type { ClosedBy, Source } from './types.js'
 import { withdraw, withdrawReclaimed } from './waiting.js'
 
 /** What the batch format spends on an item beside its tokens, id and payload: an upper bound. */

@@ -4,20 +4,19 @@
 // nobody looks. At `maxQuarantinedItems` the oldest entry goes and is counted; its result stays.
 
 import { Cut } from './cut.js'
+import type { Death, QuarantinedItem } from './effects.js'
 import { type Job, jobById } from './jobs.js'
 import { hasRoom } from './limits.js'
 import type { Settlement } from './settle.js'
 import { shapeOfItem } from './shapes.js'
 import type { State } from './state.js'
-import { acceptAgain } from './submit.js'
 import {
-  type Death,
-  type QuarantinedItem,
   SUBMIT_ACCEPTED,
   SUBMIT_QUEUE_FULL,
   SUBMIT_RESULTS_UNREAD,
   type SubmitBlock,
-} from './types.js'
+} from './submission.js'
+import { acceptAgain } from './submit.js'
 
 /** Ends an item that stands nowhere, and keeps a copy of it with the evidence. */
 export function quarantine(

@@ -12,13 +12,14 @@ import { changePart, type DiskPart, dropPartIfUnused, findPart } from './disk.js
 import { dropDiskDeadline } from './disk-deadlines.js'
 import { makeRow } from './disk-rows.js'
 import { dueHead, duePartAt } from './due.js'
+import type { CoreEvent } from './events.js'
 import { jobById, touchJob } from './jobs.js'
 import type { Shape } from './models.js'
 import { nextShorter } from './packer.js'
 import { type Choice, nextInRound } from './ready.js'
 import { keyOfLength } from './shapes.js'
 import type { State } from './state.js'
-import type { CoreEvent, LoadedBlock } from './types.js'
+import type { LoadedBlock } from './submission.js'
 import { changeWaiting } from './waiting.js'
 
 /** Batches of the greatest contract that one load brings at most. */

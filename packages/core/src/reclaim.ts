@@ -1,13 +1,13 @@
 // Death, drain and reclaim: work that comes back from a consumer (S24, S25, S26).
 
 import { type Consumer, forget, leave, refresh, setHoldsSuspects } from './consumers.js'
+import type { Death, DeathCause } from './effects.js'
 import { type Batch, LateBatch } from './lease-table.js'
 import { closeLease, countDelivery, unlease } from './leases.js'
 import { isDeliveredTooOften } from './retry.js'
 import { Settlement } from './settle.js'
 import { NS_PER_MS, type State } from './state.js'
 import { queueAndFit, suspect } from './suspects.js'
-import type { Death, DeathCause } from './types.js'
 import { queueReclaimed, startWaiting } from './waiting.js'
 
 /** The consumer is gone: all that it held becomes reclaimed work. */

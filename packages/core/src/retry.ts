@@ -1,10 +1,10 @@
 // Items that come back after a while, as lane work: failed ones and nacked ones (S28).
 
+import type { SettleReason } from './effects.js'
 import { ITEM_RETRYING } from './items.js'
 import type { Settlement } from './settle.js'
 import { NS_PER_MS, type State } from './state.js'
 import { TIMER_RETRY } from './timers.js'
-import type { SettleReason } from './types.js'
 import { count, queueItem, startWaiting } from './waiting.js'
 
 const RETRY_DELAY_MAX_MS = 30_000

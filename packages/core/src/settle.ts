@@ -3,13 +3,14 @@
 // Rows of ended items are freed by the step after, so that the shell can still read ids and jobs
 // while it tells the producers.
 
+import { CoreBug } from './core-bug.js'
 import { dropDeadline } from './deadlines.js'
+import type { SettledStatus, SettleReason } from './effects.js'
 import { ITEM_ENDED } from './items.js'
 import { jobOfItem, touchJob } from './jobs.js'
 import { dropOwnWait } from './own-waits.js'
 import { dropShapeIfUnused, shapeOfItem } from './shapes.js'
 import type { State } from './state.js'
-import { CoreBug, type SettledStatus, type SettleReason } from './types.js'
 
 interface Ends {
   readonly slots: number[]

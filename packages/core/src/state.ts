@@ -5,7 +5,10 @@
 
 import type { Consumer } from './consumers.js'
 import type { ContractClass } from './contracts.js'
+import type { CoreConfig } from './core-config.js'
+import type { Tier } from './core-counts.js'
 import { DiskDeadlines } from './disk-deadline-table.js'
+import type { Effect, GateReason, QuarantinedItem, SettledStatus } from './effects.js'
 import { GroupTable } from './group-table.js'
 import { IdHash } from './hash.js'
 import { IdBlocks } from './id-blocks.js'
@@ -19,14 +22,6 @@ import type { Model, Shape } from './models.js'
 import type { OwnWait } from './own-waits.js'
 import type { NewList } from './shape-queue.js'
 import { TIMER_DISK_DEADLINE, TIMER_GATE, TIMER_LATE, Timers } from './timers.js'
-import type {
-  CoreConfig,
-  Effect,
-  GateReason,
-  QuarantinedItem,
-  SettledStatus,
-  Tier,
-} from './types.js'
 
 export const NS_PER_MS = 1_000_000
 

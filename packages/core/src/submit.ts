@@ -24,7 +24,7 @@ import {
   SUBMIT_RESULTS_UNREAD,
   SUBMIT_TOO_LARGE,
   type SubmitBlock,
-} from './types.js'
+} from './submission.js'
 import { changeWaiting, queueItem } from './waiting.js'
 
 export function submit(state: State, block: SubmitBlock): void {

@@ -7,6 +7,7 @@
 
 import { type Consumer, refresh } from './consumers.js'
 import type { ContractClass } from './contracts.js'
+import type { Death } from './effects.js'
 import { fitsClass, fittingCount } from './group-packing.js'
 import type { Group } from './group-table.js'
 import { halves, newGroup, queueGroup, takeGroup } from './groups.js'
@@ -18,7 +19,6 @@ import { isServedBefore } from './ready.js'
 import type { Settlement } from './settle.js'
 import { NS_PER_MS, type State } from './state.js'
 import { TIMER_GROUP } from './timers.js'
-import type { Death } from './types.js'
 import { stopWaiting } from './waiting.js'
 
 /** Deaths of a lone suspect that quarantine it. */

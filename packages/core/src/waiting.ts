@@ -4,6 +4,7 @@
 // group, a retry timer, or its job's hold. `startWaiting` and `stopWaiting` are the only two that change how
 // many items wait, so the gate, the limits and the end of input can trust the counts (I1).
 
+import { CoreBug } from './core-bug.js'
 import { queueInWindow, withdrawWindow } from './disk.js'
 import { withdrawGrouped } from './groups.js'
 import {
@@ -22,7 +23,6 @@ import { leaveDueQueue } from './own-waits.js'
 import { shapeOfItem } from './shapes.js'
 import { enqueue } from './staging.js'
 import { type State, type Tally, touch } from './state.js'
-import { CoreBug } from './types.js'
 
 export function startWaiting(state: State, slot: number): void {
   countWaiting(state, slot, 1)

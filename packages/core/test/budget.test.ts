@@ -1,7 +1,7 @@
 // S17 and S18 in readiness and packing: what a contract's tokens bound, by rule, layout and rounding.
 
 import { expect, it } from 'vitest'
-import type { Contract, CoreConfig } from '../src/types.js'
+import type { Contract, CoreConfig } from '../src/core-config.js'
 import { Bench } from './helpers.js'
 
 const actual: Partial<CoreConfig> = { budgetRule: 'actual' }

@@ -1,7 +1,7 @@
 // Registration: what is refused, what is warned of, and what the core counts of a consumer.
 
 import { expect, it } from 'vitest'
-import { CoreBug } from '../src/types.js'
+import { CoreBug } from '../src/core-bug.js'
 import { Bench, MS } from './helpers.js'
 
 it.each([

@@ -1,5 +1,8 @@
 // A bench with a store beside the core: what disk mode's shell does, in memory.
-import type { CoreConfig, CoreEvent, Effect, StoredItems } from '../src/types.js'
+import type { CoreConfig } from '../src/core-config.js'
+import type { Effect } from '../src/effects.js'
+import type { CoreEvent } from '../src/events.js'
+import type { StoredItems } from '../src/submission.js'
 import { Bench, block as blockOf, type ItemSpec } from './helpers.js'
 import { ModelStore } from './model-store.js'
 

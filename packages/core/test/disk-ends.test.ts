@@ -1,7 +1,9 @@
 // S35 in disk mode: items that end while they are on disk, without having been read.
 
 import { expect, it } from 'vitest'
-import type { CoreEvent, Effect, LoadedBlock } from '../src/types.js'
+import type { Effect } from '../src/effects.js'
+import type { CoreEvent } from '../src/events.js'
+import type { LoadedBlock } from '../src/submission.js'
 import { Bench, block } from './helpers.js'
 
 type Of<T extends Effect['type']> = Extract<Effect, { type: T }>

@@ -1,7 +1,7 @@
 // S16 in disk mode: a durable item with a wait of its own stands in the window at once, so that no
 // backlog makes it late.
 import { expect, it } from 'vitest'
-import { SUBMIT_QUEUE_FULL } from '../src/types.js'
+import { SUBMIT_QUEUE_FULL } from '../src/submission.js'
 import { DiskBench } from './disk-bench.js'
 import type { ItemSpec } from './helpers.js'
 

@@ -2,7 +2,7 @@
 // items read when their batch is due.
 
 import { expect, it } from 'vitest'
-import { RESULT_COMPLETED, RESULT_NACK } from '../src/types.js'
+import { RESULT_COMPLETED, RESULT_NACK } from '../src/events.js'
 import { DiskBench } from './disk-bench.js'
 
 const eights = (count: number) => Array(count).fill(8)

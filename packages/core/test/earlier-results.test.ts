@@ -1,6 +1,6 @@
 // S26 in disk mode: a result of an earlier life settles its item if that is unsettled, wherever it is.
 import { describe, expect, it } from 'vitest'
-import type { EarlierResult } from '../src/types.js'
+import type { EarlierResult } from '../src/events.js'
 import { DiskBench } from './disk-bench.js'
 
 const result = (sequence: number, over: Partial<EarlierResult> = {}): EarlierResult => ({

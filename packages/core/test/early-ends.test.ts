@@ -1,7 +1,7 @@
 // S35, S36: deadlines, cancel, pause; and why an item waits.
 
 import { expect, it } from 'vitest'
-import { RESULT_RETRY } from '../src/types.js'
+import { RESULT_RETRY } from '../src/events.js'
 import { Bench, MS } from './helpers.js'
 
 const item = (id: string, over = {}) => ({ id, length: 8, ...over })

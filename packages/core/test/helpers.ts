@@ -1,15 +1,10 @@
 // What the tests of the core share: a configuration, blocks of items, and a bench that steps.
 
 import { Core } from '../src/core.js'
-import {
-  type Contract,
-  type CoreConfig,
-  type CoreEvent,
-  type DispatchEffect,
-  type Effect,
-  RESULT_COMPLETED,
-  type SubmitBlock,
-} from '../src/types.js'
+import type { Contract, CoreConfig } from '../src/core-config.js'
+import type { DispatchEffect, Effect } from '../src/effects.js'
+import { type CoreEvent, RESULT_COMPLETED } from '../src/events.js'
+import type { SubmitBlock } from '../src/submission.js'
 
 export const MS = 1_000_000
 export const LIFE = 0x1234_5678_9abc_def0n

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { Core } from '../src/core.js'
 import type { Slabs } from '../src/slabs.js'
 import type { State } from '../src/state.js'
-import type { SubmitBlock } from '../src/types.js'
+import type { SubmitBlock } from '../src/submission.js'
 import { config } from './helpers.js'
 
 const ID_BYTES = 16

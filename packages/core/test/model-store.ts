@@ -6,7 +6,7 @@ import {
   SUBMIT_ACCEPTED,
   SUBMIT_DUPLICATE,
   SUBMIT_QUEUE_FULL,
-} from '../src/types.js'
+} from '../src/submission.js'
 import { block } from './helpers.js'
 
 export interface StoredItem {

@@ -1,7 +1,7 @@
 // S28: a batch that is too much for the device.
 
 import { expect, it } from 'vitest'
-import { RESULT_NACK, RESULT_OUT_OF_MEMORY } from '../src/types.js'
+import { RESULT_NACK, RESULT_OUT_OF_MEMORY } from '../src/events.js'
 import { Bench, type Sent } from './helpers.js'
 
 /** Consumer 1 holds i0 to i7 in a batch; nothing else waits. */

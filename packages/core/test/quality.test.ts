@@ -7,8 +7,9 @@
 
 import { expect, it } from 'vitest'
 import { Core } from '../src/core.js'
+import type { DispatchEffect, Effect } from '../src/effects.js'
+import type { CoreEvent } from '../src/events.js'
 import { RULE_OPTIONS } from '../src/options.js'
-import type { CoreEvent, DispatchEffect, Effect } from '../src/types.js'
 import { config, contract, LIFE } from './helpers.js'
 import { Random } from './random.js'
 

@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest'
 import { CONTRACT_CLASSES_MAX } from '../src/contracts.js'
 import { Core } from '../src/core.js'
-import type { CoreConfig } from '../src/types.js'
+import type { CoreConfig } from '../src/core-config.js'
 import { asPublished, Bench, block, config, contract, MS } from './helpers.js'
 
 const consumers = (bench: Bench) => bench.sent.map((sent) => sent.consumer)

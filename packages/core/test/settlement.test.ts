@@ -1,7 +1,7 @@
 // S23 to S26 and the base of S28: results, deaths, reclaim, late results, retries.
 
 import { expect, it } from 'vitest'
-import { RESULT_COMPLETED, RESULT_FAILED, RESULT_NACK, RESULT_RETRY } from '../src/types.js'
+import { RESULT_COMPLETED, RESULT_FAILED, RESULT_NACK, RESULT_RETRY } from '../src/events.js'
 import { Bench, MS } from './helpers.js'
 
 const closed = { type: 'disconnect', consumer: 1, cause: 'connection_closed' } as const

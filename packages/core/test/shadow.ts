@@ -2,18 +2,16 @@
 // invariants checked on it (scheduling.md, I1 to I8). It shares no code with the core.
 
 import type { Core } from '../src/core.js'
+import type { Contract, CoreConfig } from '../src/core-config.js'
+import type { CoreCounts } from '../src/core-counts.js'
+import type { DispatchEffect, Effect } from '../src/effects.js'
 import {
-  type Contract,
-  type CoreConfig,
-  type CoreCounts,
   type CoreEvent,
-  type DispatchEffect,
-  type Effect,
   RESULT_COMPLETED,
   RESULT_FAILED,
   RESULT_OUT_OF_MEMORY,
-  SUBMIT_QUEUE_FULL,
-} from '../src/types.js'
+} from '../src/events.js'
+import { SUBMIT_QUEUE_FULL } from '../src/submission.js'
 import { ShadowDue } from './shadow-due.js'
 import { ShadowPassedOver } from './shadow-passed-over.js'
 import { ShadowQueues } from './shadow-queues.js'

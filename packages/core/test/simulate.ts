@@ -2,15 +2,10 @@
 // After every step the shadow checks the invariants.
 
 import { Core } from '../src/core.js'
-import {
-  type CoreConfig,
-  type CoreEvent,
-  type Effect,
-  RESULT_COMPLETED,
-  RESULT_OUT_OF_MEMORY,
-  type StoredItems,
-  type SubmitBlock,
-} from '../src/types.js'
+import type { CoreConfig } from '../src/core-config.js'
+import type { Effect } from '../src/effects.js'
+import { type CoreEvent, RESULT_COMPLETED, RESULT_OUT_OF_MEMORY } from '../src/events.js'
+import type { StoredItems, SubmitBlock } from '../src/submission.js'
 import { block, config, contract, LIFE, MS } from './helpers.js'
 import { ModelStore } from './model-store.js'
 import { check, Shadow, type ShadowBatch, type ShadowConsumer, type ShadowItem } from './shadow.js'

@@ -1,7 +1,7 @@
 // The spill of memory mode: what memory has no room for waits on disk, comes back through the same
 // window, and is nobody's before what waited longer.
 import { describe, expect, it } from 'vitest'
-import { SUBMIT_DUPLICATE, SUBMIT_QUEUE_FULL } from '../src/types.js'
+import { SUBMIT_DUPLICATE, SUBMIT_QUEUE_FULL } from '../src/submission.js'
 import { DiskBench } from './disk-bench.js'
 import type { ItemSpec } from './helpers.js'
 

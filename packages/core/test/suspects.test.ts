@@ -1,7 +1,7 @@
 // S27: poison, found by halves.
 
 import { expect, it } from 'vitest'
-import { RESULT_NACK, RESULT_RETRY } from '../src/types.js'
+import { RESULT_NACK, RESULT_RETRY } from '../src/events.js'
 import { Bench, type Sent } from './helpers.js'
 
 /** Consumer 1 holds i0 to i7 in a batch; nothing else waits. */

@@ -1,9 +1,9 @@
 // S20a: jobs take turns within a shape, by tokens.
 
 import { expect, it } from 'vitest'
+import { RESULT_NACK } from '../src/events.js'
 import { Items } from '../src/items.js'
 import { ShapeQueue } from '../src/shape-queue.js'
-import { RESULT_NACK } from '../src/types.js'
 import { Bench } from './helpers.js'
 
 const items = (prefix: string, lengths: readonly number[]) =>

@@ -2,7 +2,8 @@
 // without a look at the core. Operations name jobs, consumers and batches by a number that is taken
 // modulo what exists when it runs, so that any of them can be left out and the rest still means something.
 
-import { type CoreConfig, RESULT_FAILED, RESULT_NACK, RESULT_RETRY } from '../src/types.js'
+import type { CoreConfig } from '../src/core-config.js'
+import { RESULT_FAILED, RESULT_NACK, RESULT_RETRY } from '../src/events.js'
 import { asPublished } from './helpers.js'
 import { Random } from './random.js'
 
