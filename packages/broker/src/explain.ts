@@ -17,7 +17,7 @@ export function explain(why: Explanation, model: number, now: number): string {
     case 'grouped':
       return grouped(why, model, now)
     default:
-      return queued(why, model)
+      return queued(why, model, now)
   }
 }
 
@@ -35,7 +35,9 @@ function grouped(why: Extract<Explanation, { state: 'grouped' }>, model: number,
     : `${what}; waits for a consumer that holds nothing else`
 }
 
-function queued(why: Extract<Explanation, { state: 'queued' }>, model: number): string {
+type Queued = Extract<Explanation, { state: 'queued' }>
+
+function queued(why: Queued, model: number, now: number): string {
   if (why.consumers === 0) return `no consumer for model ${model}`
   if (!why.gate.open) return gateInWords(why.gate)
   if (why.tier === 'reclaimed') return 'reclaimed: goes first, as soon as a place is free'
@@ -43,9 +45,20 @@ function queued(why: Extract<Explanation, { state: 'queued' }>, model: number): 
     return `${why.tier}: over every consumer’s budget, goes alone to the greatest`
   const share = `${why.shapeItems} of ${why.neededItems} for its shape (${why.paddedLength} tokens)`
   if (why.shapeItems >= why.neededItems) return `${why.tier}: ${share}, waits for a free place`
+  if (why.isShapeDue)
+    return `${why.tier}: ${share}, its shape is due and leaves as soon as a place is free`
   if (why.inCleanup) return `${why.tier}: ${share}, the tail is leaving`
-  const end = why.inputEnded ? 'input has ended, the tail leaves when the channels are empty' : ''
-  return end === '' ? `${why.tier}: ${share}` : `${why.tier}: ${share}; ${end}`
+  const aged = [`${why.tier}: ${share}`, ...ageing(why, now)].join(', ')
+  return why.inputEnded
+    ? `${aged}; input has ended, the tail leaves when the channels are empty`
+    : aged
+}
+
+/** What lets it go though no full batch comes (S16). */
+function ageing({ dueAt, passedOver }: Queued, now: number): string[] {
+  if (dueAt !== null) return [`ages in ${seconds(dueAt - now)}`]
+  if (passedOver === null) return []
+  return [`passed over by ${passedOver.batches} of ${passedOver.limit} batches`]
 }
 
 function gateInWords({ progress, thresholdTokens }: CoreCounts['gate']): string {

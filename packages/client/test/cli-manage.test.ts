@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { FabricClient } from '../src/index.js'
 import { fabric } from './support/command.js'
 import { startConsumer, startRealBroker } from './support/real-broker.js'
 import { jsonl, temporaryFolder, writeFile } from './support/texts.js'
@@ -85,6 +86,26 @@ describe('fabric explain', () => {
     const { code, stdout } = await run('explain', 'a', '--job', 'j')
     expect(code).toBe(0)
     expect(stdout).toMatch(/no consumer.*model 3/)
+  })
+
+  it('says when an item is held back no longer, or by how many batches it was passed over', async () => {
+    const { broker, run } = await setUp({ cleanupIdleMs: 600_000, releaseThreshold: 1 })
+    await startConsumer(broker)
+    const client = new FabricClient({ broker: broker.httpUrl })
+    const submit = async (id: string, maxWaitMs: number) => {
+      const job = await client.createJob({ id, model: 1, maxWaitMs })
+      // Its input goes on: no tail.
+      await job.submit([{ id: `of ${id}`, tokens: [1] }], { more: true })
+    }
+    await submit('bounded', 600_000)
+    await submit('endless', 0)
+    const bounded = (await run('explain', 'of bounded', '--job', 'bounded')).stdout
+    expect(bounded).toMatch(/2 of 8 for its shape \(8 tokens\), ages in \d+\.\d s/)
+    const endless = (await run('explain', 'of endless', '--job', 'endless')).stdout
+    expect(endless).toMatch(/passed over by 0 of 10000 batches/)
+    const { models } = broker.state()
+    expect(models[0].ageing).toMatchObject({ dueShapes: 0, passedOverShapes: 0 })
+    expect(models[0].ageing.nextDueInNs).toBeGreaterThan(0)
   })
 
   it('an item that is not there is named, with exit code 1', async () => {

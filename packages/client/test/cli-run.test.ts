@@ -98,6 +98,18 @@ describe('fabric run', () => {
     expect(JSON.parse(ended.stdout).retries).toBeGreaterThan(0)
   })
 
+  it('says how long its items may be held back, and cannot go on with a job of another wait', async () => {
+    const { broker, run, write } = await setUp()
+    const input = write(items(3))
+    const ended = await fabric(run(input, '--job', 'quick', '--max-wait-ms', '40'))
+    expect(ended.code).toBe(0)
+    const job = await (await fetch(`${broker.httpUrl}/v1/jobs/quick`)).json()
+    expect(job).toMatchObject({ state: 'ended', maxWaitMs: 40 })
+    const other = await fabric(run(input, '--job', 'quick', '--max-wait-ms', '50'))
+    expect(other.code).toBe(1)
+    expect(other.stderr).toContain('FABRIC_ID_CONFLICT')
+  })
+
   it('says nothing but errors when quiet, and a readable summary otherwise', async () => {
     const { run, write } = await setUp()
     const input = write(items(20))

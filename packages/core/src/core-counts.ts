@@ -35,8 +35,18 @@ export interface ConsumerCounts {
   readonly idleNsDuringInput: number
 }
 
+/** What is held back for fuller batches, and for how long still (S16). */
+export interface AgeingCounts {
+  /** Shapes that are due now, and those of them that were passed over for starveBatches. */
+  readonly dueShapes: number
+  readonly passedOverShapes: number
+  /** Until the next shape is due by its job's or the operator's wait; null: none has one. */
+  readonly nextDueInNs: number | null
+}
+
 export interface ModelCounts {
   readonly model: number
+  readonly ageing: AgeingCounts
   readonly consumers: number
   readonly waiting: TierCounts
   readonly lanesActive: number

@@ -1,5 +1,6 @@
 // What the core tells about itself, as plain numbers: `/v1/state`, `/metrics`, the status page.
 
+import { ageingOfModel } from './ageing.js'
 import type { Consumer } from './consumers.js'
 import type {
   ConsumerCounts,
@@ -28,7 +29,7 @@ export function countsOf(state: State): CoreCounts {
     gate: gateCounts(state),
     cleanup: cleanupCounts(state),
     consumers: [...state.consumers.values()].map((one) => consumerCounts(state, one)),
-    models: models.map(modelCounts),
+    models: models.map((model) => modelCounts(state, model)),
     jobs: [...state.jobs.values()].map(jobCounts),
     unservedItems: models
       .filter((model) => !model.served && model.waitingItems > 0)
@@ -108,9 +109,10 @@ function consumerCounts(state: State, consumer: Consumer): ConsumerCounts {
   }
 }
 
-function modelCounts(model: Model): ModelCounts {
+function modelCounts(state: State, model: Model): ModelCounts {
   return {
     model: model.id,
+    ageing: ageingOfModel(state, model),
     consumers: model.members.length,
     waiting: { items: model.waitingItems, tokens: model.waitingTokens },
     lanesActive: model.lanesActive,

@@ -89,7 +89,7 @@ export function holdsAny({ queue, window, onDiskItems }: Shape, tier: Tier): boo
 }
 
 /** When the first item without a wait of its own is due, by the heads of the jobs. */
-function oldestDueAt(state: State, shape: Shape): number {
+export function oldestDueAt(state: State, shape: Shape): number {
   let oldest = NEVER
   const look = (slot: number) => {
     oldest = Math.min(oldest, dueByJob(state, slot))

@@ -2,6 +2,7 @@
 //
 // Facts only; the words are the shell's. Nothing here changes the state.
 
+import { ageingOfItem } from './ageing.js'
 import type { Consumer } from './consumers.js'
 import { gateCounts } from './counts.js'
 import type { Explanation, ItemFacts } from './explanation.js'
@@ -108,6 +109,7 @@ function queued(state: State, slot: number): Explanation {
     shapeItems: shape.queue.count,
     neededItems: counts.length === 0 ? null : needed,
     consumers: model.members.length,
+    ...ageingOfItem(state, slot),
     inCleanup: model.cleanup.active,
     inputEnded: model.inputEnded,
     gate: gateCounts(state),

@@ -23,6 +23,12 @@ export type Explanation =
       /** Null: no registered consumer of the model holds one. */
       readonly neededItems: number | null
       readonly consumers: number
+      /** When it is held back no longer (S16), or null: it has no wait. */
+      readonly dueAt: number | null
+      /** Batches of the model since its shape was served, and how many make it due; null: it has a wait. */
+      readonly passedOver: { readonly batches: number; readonly limit: number } | null
+      /** Its shape is due, by this item or another. */
+      readonly isShapeDue: boolean
       readonly inCleanup: boolean
       readonly inputEnded: boolean
       readonly gate: CoreCounts['gate']

@@ -238,3 +238,19 @@ it('S14: an item with a default wait costs no timer of its own', () => {
   }
   expect(ticks).toBeLessThanOrEqual(2)
 })
+
+it('explain: says when an item is due, by its own wait or its job’s, and what ages in the model', () => {
+  const bench = new Bench({ ...HELD, maxWaitMs: 1000 })
+  bench.register(1)
+  bench.submit([16, { id: 'own', length: 24, maxWaitMs: 300 }])
+  bench.advance(100)
+  const why = (id: string) => bench.core.explain(bench.slotOf(id)).why
+  expect(why('i0')).toMatchObject({ dueAt: 1000 * MS, passedOver: null, isShapeDue: false })
+  expect(why('own')).toMatchObject({ dueAt: 300 * MS, isShapeDue: false })
+  const ageing = () => bench.core.counts().models[0].ageing
+  expect(ageing()).toEqual({ dueShapes: 0, passedOverShapes: 0, nextDueInNs: 900 * MS })
+  bench.do({ type: 'room', consumer: 1, hasRoom: false })
+  bench.advance(300)
+  expect(why('own')).toMatchObject({ dueAt: 300 * MS, isShapeDue: true })
+  expect(ageing()).toEqual({ dueShapes: 1, passedOverShapes: 0, nextDueInNs: 600 * MS })
+})

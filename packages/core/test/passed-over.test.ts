@@ -86,3 +86,19 @@ it('S16: with starveBatches 0 what goes first goes first for ever', () => {
   for (let done = 0; done < 100; done++) bench.complete(bench.sent[done])
   expect(bench.sent.some(has('lane0'))).toBe(false)
 })
+
+it('explain: says by how many batches an item without a wait was passed over', () => {
+  const bench = new Bench({ ...HELD, starveBatches: 5, channelDepth: 1 })
+  bench.register(1)
+  bench.submit([{ id: 'rare', length: 24 }])
+  bench.submit(bulk(80, 8))
+  const why = () => bench.core.explain(bench.slotOf('rare')).why
+  const ageing = () => bench.core.counts().models[0].ageing
+  expect(why()).toMatchObject({ dueAt: null, passedOver: { batches: 1, limit: 5 } })
+  bench.complete(bench.sent[0])
+  expect(why()).toMatchObject({ passedOver: { batches: 2, limit: 5 }, isShapeDue: false })
+  expect(ageing()).toEqual({ dueShapes: 0, passedOverShapes: 0, nextDueInNs: null })
+  for (const done of [1, 2, 3]) bench.complete(bench.sent[done])
+  expect(why()).toMatchObject({ isShapeDue: true })
+  expect(ageing()).toMatchObject({ dueShapes: 1, passedOverShapes: 1 })
+})
