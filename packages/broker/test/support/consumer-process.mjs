@@ -56,16 +56,20 @@ function settle() {
 const idOf = ({ ids, idEnds }, index) =>
   new TextDecoder().decode(ids.slice(index === 0 ? 0 : idEnds[index - 1], idEnds[index]))
 
-/** Gives a batch of more than four back: too much for its memory. */
-function refuse() {
+const NOTHING = { encoding: 0, value: new Uint8Array(0) }
+const TOO_MUCH = {
+  encoding: 4,
+  value: new TextEncoder().encode('{"code":"FABRIC_OUT_OF_MEMORY","message":"too much"}'),
+}
+
+/** Gives the batch back, untouched. */
+function giveBack(reason) {
   const { view, release } = busy
-  const value = new TextEncoder().encode('{"code":"FABRIC_OUT_OF_MEMORY","message":"too much"}')
   const results = Array.from({ length: view.size }, (_, index) => ({
     index,
     outcome: 3,
-    encoding: 4,
-    value,
     truncatedTo: 0,
+    ...reason,
   }))
   socket.write(encodeFrame(FrameType.results, encodeResults(view.batch, view.brokerLife, results)))
   release()
@@ -80,11 +84,13 @@ function next() {
   process.stdout.write(`taken ${busy.view.batch}\n`)
   const ids = Array.from({ length: busy.view.size }, (_, index) => idOf(busy.view, index))
   if (mode === 'mortal' && ids.includes('poison')) process.kill(process.pid, 'SIGKILL')
-  else if (mode === 'small' && ids.length > 4) refuse()
+  else if (mode === 'small' && ids.length > 4) giveBack(TOO_MUCH)
+  else if (mode === 'nack') giveBack(NOTHING)
   else if (!holding) settle()
 }
 
 function add(buffer, release) {
+  if (mode === 'stillborn') process.kill(process.pid, 'SIGKILL')
   waiting.push({ view: openBatch(buffer), release })
   next()
 }

@@ -105,8 +105,12 @@ export class BrokerProcess extends TestProcess {
 
 export interface ConsumerWishes {
   readonly name?: string
-  /** `hold`: take one batch and keep it until told `go` on standard input. */
-  readonly mode?: 'work' | 'hold' | 'mortal' | 'small'
+  /**
+   * `hold`: take one batch and keep it until told `go` on standard input. `mortal`: die of the item
+   * `poison`. `small`: out of memory with more than half of its batch size. `nack`: give all back.
+   * `stillborn`: die of the first batch that comes, before taking it.
+   */
+  readonly mode?: 'work' | 'hold' | 'mortal' | 'small' | 'nack' | 'stillborn'
   readonly transport?: 'ring' | 'socket'
 }
 
