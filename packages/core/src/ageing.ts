@@ -2,14 +2,14 @@
 //
 // Questions only; nothing here changes the state, and nothing on the hot path asks.
 
+import type { AgeingCounts } from './core-counts.js'
 import { dueByJob, holdsAny, oldestDueAt } from './due.js'
+import type { Explanation } from './explanation.js'
 import { ITEM_WINDOW } from './items.js'
 import type { Model } from './models.js'
 import { shapeOfItem } from './shapes.js'
 import { batchesPassedOver } from './starvation.js'
 import type { State } from './state.js'
-import type { AgeingCounts } from './core-counts.js'
-import type { Explanation } from './explanation.js'
 
 type QueuedFacts = Extract<Explanation, { state: 'queued' }>
 

@@ -1,6 +1,9 @@
 // A store in memory, as slow and plain as can be: what the core's disk mode is tested against.
 
+import type { Core } from '../src/core.js'
 import {
+  type CoreEvent,
+  type Effect,
   type LoadedBlock,
   type RestoredJob,
   SUBMIT_ACCEPTED,
@@ -97,6 +100,26 @@ export class ModelStore {
     this.items.delete(sequence)
     const settled = this.jobs.get(job)?.settled
     if (settled !== undefined) settled[status] = (settled[status] ?? 0) + 1
+  }
+
+  /** What a shell does with the store once the core has said what came of an event. */
+  keep({ items }: Core, event: CoreEvent, effects: readonly Effect[]): void {
+    if (event.type === 'createJob') this.createJob(event.job, event.weight, event.maxWaitMs)
+    if (event.type === 'flush') {
+      for (const [id, job] of this.jobs)
+        if (event.job === null || event.job === id) job.flushed = true
+    }
+    for (const effect of effects) {
+      if (effect.type === 'jobEnded') this.jobs.get(effect.job)!.ended = true
+      if (effect.type === 'reopened') this.jobs.get(effect.job)!.flushed = false
+      if (effect.type === 'submitted' && effect.accepted > 0)
+        this.jobs.get(effect.job)!.flushed = false
+      if (effect.type !== 'settle') continue
+      effect.items.forEach((slot, i) => {
+        this.settle(items.sequence(slot), items.job(slot), effect.status[i])
+      })
+    }
+    if (event.type === 'deleteJob') this.deleteJob(event.job)
   }
 
   /** What a broker that starts anew is told. */

@@ -4,11 +4,14 @@
 import { Core } from '../src/core.js'
 import type { CoreConfig } from '../src/core-config.js'
 import type { Effect } from '../src/effects.js'
-import { type CoreEvent, RESULT_COMPLETED, RESULT_OUT_OF_MEMORY } from '../src/events.js'
+import type { CoreEvent } from '../src/events.js'
 import type { StoredItems, SubmitBlock } from '../src/submission.js'
 import { block, config, contract, LIFE, MS } from './helpers.js'
 import { ModelStore } from './model-store.js'
-import { check, Shadow, type ShadowBatch, type ShadowConsumer, type ShadowItem } from './shadow.js'
+import { check } from './shadow/checks.js'
+import { type ShadowItem, submittedItem } from './shadow/items.js'
+import { Shadow } from './shadow/shadow.js'
+import { isIn, Workers } from './workers.js'
 import type { Operation, Workload } from './workload.js'
 
 export interface Log {
@@ -22,16 +25,12 @@ const SEGMENT_BYTES = 2048
 
 type LoadEffect = Extract<Effect, { type: 'load' }>
 type Submit = Extract<Operation, { op: 'submit' }>
-/** Of one kind, by the name of the operation. */
-type Told = Partial<Pick<Extract<Operation, { op: 'work' }>, 'mask' | 'outcomes' | 'stray'>>
 
 const text = (value: unknown): string =>
   JSON.stringify(value, (_, field) => {
     if (typeof field === 'bigint') return field.toString()
     return ArrayBuffer.isView(field) ? [...(field as unknown as number[])] : field
   })
-
-const isIn = (mask: number, at: number): boolean => (mask & (1 << (at % 30))) !== 0
 
 export class Simulation {
   core: Core
@@ -40,9 +39,10 @@ export class Simulation {
   private readonly loads: LoadEffect[] = []
   private readonly appends: StoredItems[] = []
   readonly shadow: Shadow
+  private readonly workers: Workers
   readonly config: CoreConfig
   private now = 0
-  private nextConsumer = 1
+  nextConsumer = 1
   private nextJob = 1
   /** How many loads the operation under way may still have answered. */
   private loadsLeft = Number.POSITIVE_INFINITY
@@ -58,6 +58,7 @@ export class Simulation {
     this.store = this.config.mode === 'disk' ? new ModelStore() : null
     this.core = new Core(this.config)
     this.shadow = new Shadow(this.core, this.config)
+    this.workers = new Workers(this, workload.memoryTokens)
   }
 
   run(): void {
@@ -70,20 +71,20 @@ export class Simulation {
     this.finish()
   }
 
-  private step(event: CoreEvent, submitted: readonly ShadowItem[] = []): void {
+  step(event: CoreEvent, submitted: readonly ShadowItem[] = []): void {
     this.one(event, submitted)
     for (;;) {
       while (this.one({ type: 'dispatch' }).some((effect) => effect.type === 'dispatch'));
       if (this.loads.length === 0) break
       // A slow disk: what is ready may wait for it, the counts hold all the same.
       if (this.loadsLeft === 0) {
-        this.shadow.checkCounts()
+        this.shadow.invariants.checkCounts()
         return
       }
       this.loadsLeft--
       this.answerLoad(this.loads.shift()!)
     }
-    this.shadow.checkAll(this.now)
+    this.shadow.invariants.checkAll(this.now)
   }
 
   private answerLoad({ job, model, paddedLength, tokens }: LoadEffect): void {
@@ -96,31 +97,12 @@ export class Simulation {
     if (this.logs) this.log.events.push(`${this.now} ${text(event)}`)
     if (this.logs) this.log.effects.push(text(effects))
     this.shadow.apply(event, effects, submitted, this.now)
-    if (this.store !== null) this.keep(this.store, event, effects)
-    return effects
-  }
-
-  /** What a shell does with the store. */
-  private keep(store: ModelStore, event: CoreEvent, effects: readonly Effect[]): void {
-    const { items } = this.core
-    if (event.type === 'createJob') store.createJob(event.job, event.weight, event.maxWaitMs)
-    if (event.type === 'flush') {
-      for (const [id, job] of store.jobs)
-        if (event.job === null || event.job === id) job.flushed = true
-    }
     for (const effect of effects) {
       if (effect.type === 'load') this.loads.push(effect)
       if (effect.type === 'lost') check(false, `I1: ${effect.items} items are lost`)
-      if (effect.type === 'jobEnded') store.jobs.get(effect.job)!.ended = true
-      if (effect.type === 'reopened') store.jobs.get(effect.job)!.flushed = false
-      if (effect.type === 'submitted' && effect.accepted > 0)
-        store.jobs.get(effect.job)!.flushed = false
-      if (effect.type !== 'settle') continue
-      effect.items.forEach((slot, i) => {
-        store.settle(items.sequence(slot), items.job(slot), effect.status[i])
-      })
     }
-    if (event.type === 'deleteJob') store.deleteJob(event.job)
+    this.store?.keep(this.core, event, effects)
+    return effects
   }
 
   private act(operation: Operation): void {
@@ -148,7 +130,7 @@ export class Simulation {
         const { lost } = this.shadow
         if (lost.length === 0) return
         const consumer = operation.consumer % (this.nextConsumer + 1)
-        this.report(consumer, lost[operation.batch % lost.length], operation)
+        this.workers.report(consumer, lost[operation.batch % lost.length], operation)
         return
       }
       case 'flush':
@@ -193,7 +175,7 @@ export class Simulation {
     switch (operation.op) {
       case 'take':
       case 'work':
-        this.consume(consumer, operation)
+        this.workers.consume(consumer, operation)
         return
       case 'silence':
         consumer.silent = true
@@ -208,19 +190,13 @@ export class Simulation {
         this.step({ type: 'room', consumer: consumer.id, hasRoom: operation.hasRoom })
         return
       case 'takeStray':
-        this.takeStray(consumer, operation.batch)
+        this.workers.takeStray(consumer, operation.batch)
         return
       case 'unknown':
-        this.results(consumer.id, 1_000_000, [0], [0], operation.isOtherLife ? 1n : LIFE)
+        this.workers.results(consumer.id, 1_000_000, [0], [0], operation.isOtherLife ? 1n : LIFE)
         return
       default:
     }
-  }
-
-  /** Any batch of the channel, though more may be in flight than are allowed; or one that is none. */
-  private takeStray({ id, channel }: ShadowConsumer, number: number): void {
-    const batch = channel.length === 0 ? number : channel[number % channel.length].number
-    this.step({ type: 'taken', consumer: id, batch })
   }
 
   private createJob({ weight, maxWaitMs }: Extract<Operation, { op: 'createJob' }>): void {
@@ -235,32 +211,13 @@ export class Simulation {
 
   private submit({ job: number, items: specs, volatile, full, later }: Submit): void {
     const job = this.job(number)
-    const items = specs.map(
-      (spec): ShadowItem => ({
-        id: `m${spec.id}`,
-        model: spec.model,
-        length: spec.length,
-        job,
-        durable: this.store !== null && !volatile,
-        state: 'queued',
-        batch: 0,
-        returns: 0,
-        acceptedAt: this.now,
-        maxWaitMs: spec.maxWaitMs ?? 0,
-        dueAt: 0,
-        deadlineAt:
-          spec.deadlineMs === undefined
-            ? Number.POSITIVE_INFINITY
-            : this.now + spec.deadlineMs * MS,
-        poison: spec.poison === true,
-        suspicion: null,
-      }),
-    )
+    const isDurable = this.store !== null && !volatile
+    const items = specs.map((spec) => submittedItem(spec, job, isDurable, this.now))
     const made = block(
       specs.map((spec) => ({ ...spec, id: `m${spec.id}` })),
       job,
     )
-    if (this.store === null || volatile) {
+    if (this.store === null || !isDurable) {
       this.step({ type: 'submit', block: made }, items)
       return
     }
@@ -298,59 +255,6 @@ export class Simulation {
     for (const [id, { flushed }] of store.jobs) this.shadow.flushed.set(id, flushed)
     const { lastSequence } = this.shadow
     this.step({ type: 'restore', lastSequence, jobs: store.restored() })
-  }
-
-  /** Takes the first batch of the channel; a poison item in it kills the consumer (S27). */
-  private takeOne(consumer: ShadowConsumer): void {
-    const [batch] = consumer.channel
-    this.step({ type: 'taken', consumer: consumer.id, batch: batch.number })
-    const kills = batch.items.some(
-      (item) => item.poison && item.state === 'leased' && item.batch === batch.number,
-    )
-    if (!kills) return
-    this.step({ type: 'disconnect', consumer: consumer.id, cause: 'connection_closed' })
-    const { name, contract } = consumer
-    this.step({ type: 'register', consumer: this.nextConsumer++, name, contract })
-  }
-
-  /** A consumer takes a batch or reports on one that it has: what is asked, if it can. */
-  private consume(
-    consumer: ShadowConsumer,
-    operation: Extract<Operation, { op: 'take' | 'work' }>,
-  ): void {
-    const { channel, inFlight, contract } = consumer
-    const mayTake = channel.length > 0 && inFlight.length < contract.maxInFlight
-    if (mayTake && (operation.op === 'take' || inFlight.length === 0)) this.takeOne(consumer)
-    else if (inFlight.length === 0) return
-    else if (operation.op === 'take') this.report(consumer.id, inFlight[0], {})
-    else this.report(consumer.id, inFlight[operation.batch % inFlight.length], operation)
-  }
-
-  private report(consumer: number, batch: ShadowBatch, { mask, outcomes, stray }: Told): void {
-    const left = batch.items.map((_, index) => index).filter((i) => !batch.reported.has(i))
-    const chosen = mask === undefined ? left : left.filter((i) => isIn(mask, i))
-    if (stray) chosen.push(0, batch.items.length + 3)
-    const ends = outcomes === undefined || outcomes.length === 0 ? [RESULT_COMPLETED] : outcomes
-    const tooMuch = this.isTooMuch(batch)
-    const told = chosen.map((_, i) => (tooMuch ? RESULT_OUT_OF_MEMORY : ends[i % ends.length]))
-    this.results(consumer, batch.number, chosen, told)
-  }
-
-  private results(
-    consumer: number,
-    batch: number,
-    index: readonly number[],
-    outcome: readonly number[],
-    brokerLife = LIFE,
-  ): void {
-    this.step({
-      type: 'results',
-      consumer,
-      brokerLife,
-      batch,
-      index: Uint32Array.from(index),
-      outcome: Uint8Array.from(outcome),
-    })
   }
 
   /** Time goes on; consumers that are not silent renew in time, timers fire at theirs. */
@@ -400,7 +304,7 @@ export class Simulation {
   private drain(): void {
     for (let round = 0; this.shadow.hasWork(); round++) {
       if (round === 2000) check(false, `I4: ${text(this.core.counts())}`)
-      for (const one of [...this.shadow.consumers.values()]) this.work(one)
+      for (const one of [...this.shadow.consumers.values()]) this.workers.work(one)
       if (this.shadow.hasWork()) this.pass(round < 10 ? 50 : 400)
     }
   }
@@ -408,16 +312,6 @@ export class Simulation {
   /** Of all items. */
   private models(): Set<number> {
     return new Set([...this.shadow.items.values()].map((item) => item.model))
-  }
-
-  private work(consumer: ShadowConsumer): void {
-    if (consumer.silent) return
-    const { channel, inFlight, contract } = consumer
-    while (channel.length > 0 && inFlight.length < contract.maxInFlight) {
-      this.takeOne(consumer)
-      if (!this.shadow.consumers.has(consumer.id)) return
-    }
-    for (const batch of [...inFlight]) this.report(consumer.id, batch, {})
   }
 
   private cancel(job: number, mask: number): void {
@@ -428,11 +322,5 @@ export class Simulation {
     const { slots, numbers } = this.core.find(job, ids)
     this.step({ type: 'cancel', slots, numbers })
     for (const item of some) check(item.state === 'settled', `S35: ${item.id} was not cancelled`)
-  }
-
-  private isTooMuch({ items }: ShadowBatch): boolean {
-    const longest = Math.max(...items.map((item) => item.length))
-    const { memoryTokens } = this.workload
-    return items.length > 1 && memoryTokens !== null && longest * items.length > memoryTokens
   }
 }

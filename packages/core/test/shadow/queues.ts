@@ -2,7 +2,7 @@
 // turns of jobs (S20a). Items of the disk tier, whose jobs take turns by loads, are not its business.
 // It shares no code with the core.
 
-import type { CoreConfig } from '../src/core-config.js'
+import type { CoreConfig } from '../../src/core-config.js'
 
 /** What is asked of an item; the shadow's own type has more. */
 export interface QueuedItem {

@@ -1,7 +1,7 @@
 // The shadow's opinion of when an item is due (S16): by its own wait, or by what its job or the operator
 // says. It shares no code with the core.
 
-import type { CoreConfig } from '../src/core-config.js'
+import type { CoreConfig } from '../../src/core-config.js'
 
 export interface WaitingItem {
   readonly job: number

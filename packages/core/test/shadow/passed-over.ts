@@ -1,7 +1,7 @@
 // The shadow's opinion of who is passed over for too long (I7): items without a wait, by the batches of
 // their model that took nothing of their shape and tier. It shares no code with the core.
 
-import type { CoreConfig } from '../src/core-config.js'
+import type { CoreConfig } from '../../src/core-config.js'
 
 interface WaitingItem {
   readonly id: string
