@@ -79,8 +79,7 @@ function waitsForNoTime(state: State, shape: Shape, tier: Tier): boolean {
 /** Batches of the model that took nothing of the shape from the tier since it was last served, or looked at. */
 export function batchesPassedOver(shape: Shape, tier: Tier): number {
   const { lastServed, batches } = shape.model
-  const handle = handleOf(shape, tier)
-  return lastServed.has(handle) ? batches - lastServed.first(handle) : 0
+  return holdsAny(shape, tier) ? batches - lastServed.servedAt(handleOf(shape, tier)) : 0
 }
 
 /** The shape is dropped: its row may be another's soon. */

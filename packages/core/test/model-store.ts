@@ -1,9 +1,9 @@
 // A store in memory, as slow and plain as can be: what the core's disk mode is tested against.
 
 import type { Core } from '../src/core.js'
+import type { Effect } from '../src/effects.js'
+import type { CoreEvent } from '../src/events.js'
 import {
-  type CoreEvent,
-  type Effect,
   type LoadedBlock,
   type RestoredJob,
   SUBMIT_ACCEPTED,

@@ -55,13 +55,14 @@ test.each(['ring', 'socket'] as const)(
     const quick = { id: 'quick', tokens: TOKENS, job: 'bulk', maxWaitMs: 20 }
     await post(broker, '/v1/items', JSON.stringify(quick))
     await until(async () => {
-      const item = await (await broker.fetch('/v1/items/quick?job=bulk')).json()
-      return item.facts.isShapeDue
+      const response = await broker.fetch('/v1/items/quick?job=bulk')
+      const { facts } = (await response.json()) as { facts: { isShapeDue: boolean } }
+      return facts.isShapeDue
     })
     consumer.child.stdin!.write('go\n')
     const settled = await until(async () => {
       const ids = await resultIds(broker)
-      return ids.includes('quick') && ids
+      return ids.includes('quick') ? ids : null
     }, SETTLED_AT_LEAST_MS)
     // The next batch that was packed is the quick one's, and in it the item is the first.
     expect(settled.indexOf('quick')).toBe((1 + CHANNEL_DEPTH) * BATCH_SIZE)
