@@ -55,15 +55,19 @@ function messageWord(bytes: Uint8Array, from: number, to: number, block: number)
 
 const head = new Int32Array(2)
 const headBytes = new Uint8Array(head.buffer)
-let headDigest = crc32(headBytes)
+let lastHead = crc32(headBytes)
 
-/** Of model, length, and the bytes of the tokens or of the payload. */
-export function bodyDigest(model: number, length: number, body: Uint8Array): number {
+/** Of model and length, with which the digest of a body begins. */
+export function headDigest(model: number, length: number): number {
   // Items that come together are mostly alike.
   if (head[0] !== model || head[1] !== length) {
     head[0] = model
     head[1] = length
-    headDigest = crc32(headBytes)
+    lastHead = crc32(headBytes)
   }
-  return crc32(body, headDigest)
+  return lastHead
 }
+
+/** Of model, length, and the bytes of the tokens or of the payload. */
+export const bodyDigest = (model: number, length: number, body: Uint8Array): number =>
+  crc32(body, headDigest(model, length))

@@ -47,6 +47,15 @@ export interface JobIds {
   runs: IdRun[]
 }
 
+export interface AdmittedIds {
+  /** By item. */
+  readonly codes: Uint8Array
+  /** Digests of the bodies, by item; 0 where the item was refused before. */
+  readonly bodies: Uint32Array
+  /** Of what is new, to be stored. */
+  readonly entries: Uint32Array
+}
+
 export class IdIndex {
   readonly #digest: IdDigest
   readonly #jobs = new Map<number, JobIds>()
@@ -66,19 +75,19 @@ export class IdIndex {
     this.#digest = new IdDigest(hashKey)
   }
 
-  /** Codes of the items; what is new is known from now on. `entries` are to be stored. */
-  admit(items: ItemColumns): { readonly codes: Uint8Array; readonly entries: Uint32Array } {
+  /** What is new is known from now on. */
+  admit(items: ItemColumns): AdmittedIds {
     const of = this.#job(items.job)
     const first = of.recent.count
-    const codes = this.#classify(items, of, of.recent)
+    const { codes, bodies } = this.#classify(items, of, of.recent)
     this.#recentTotal += of.recent.count - first
     if (of.recent.count >= this.recentMax) this.#full.add(of)
     else if (this.#recentTotal > RECENT_TOTAL_MAX) this.#full.add(this.#largest())
-    return { codes, entries: of.recent.entriesFrom(first) }
+    return { codes, bodies, entries: of.recent.entriesFrom(first) }
   }
 
   lookup(items: ItemColumns): Uint8Array {
-    return this.#classify(items, this.#job(items.job), new RecentIds())
+    return this.#classify(items, this.#job(items.job), new RecentIds()).codes
   }
 
   /** Of the item that has the id, or -1. */
@@ -178,8 +187,9 @@ export class IdIndex {
     if (this.#merge?.job === job) this.#merge = null
   }
 
-  #classify(items: ItemColumns, of: JobIds, added: RecentIds): Uint8Array {
+  #classify(items: ItemColumns, of: JobIds, added: RecentIds): Omit<AdmittedIds, 'entries'> {
     const codes = new Uint8Array(items.count)
+    const bodies = new Uint32Array(items.count)
     const { sequences, ids, idEnds, model, lengths } = items
     for (let i = 0; i < items.count; i++) {
       if (sequences[i] === 0) {
@@ -188,6 +198,7 @@ export class IdIndex {
       }
       this.#digest.digest(ids, i === 0 ? 0 : idEnds[i - 1], idEnds[i])
       const body = bodyDigest(model[i], lengths[i], bodyOf(items, i))
+      bodies[i] = body
       const { words } = this.#digest
       let known = added.body(words)
       if (known < 0 && added !== of.recent) known = of.recent.body(words)
@@ -196,7 +207,7 @@ export class IdIndex {
       if (known < 0) added.add(words, body, sequences[i])
       codes[i] = known < 0 ? SUBMIT_ACCEPTED : known === body ? SUBMIT_DUPLICATE : SUBMIT_CONFLICT
     }
-    return codes
+    return { codes, bodies }
   }
 
   #bodyInRuns(of: JobIds, digest: Uint32Array): number {

@@ -2,6 +2,7 @@
 import { SUBMIT_ACCEPTED } from '@fabric/core'
 import { BlockMarks } from './block-marks.js'
 import type { BufferPool } from './buffer-pool.js'
+import type { AdmittedIds } from './id-index.js'
 import { type BlockExtent, encodeBlock, type ItemColumns, nextBlock } from './item-block.js'
 import { blockKey, diskLength } from './layout.js'
 import type { DiskShape } from './store.js'
@@ -40,7 +41,7 @@ const align8 = (bytes: number) => (bytes + 7) & ~7
 
 export function encodeAppend(
   items: ItemColumns,
-  codes: Uint8Array,
+  { codes, bodies }: Pick<AdmittedIds, 'codes' | 'bodies'>,
   acceptedAtMs: number,
   pool: BufferPool,
 ): EncodedAppend {
@@ -56,7 +57,7 @@ export function encodeAppend(
     const { count, haveDeadline } = extent
     let tokens = 0
     for (let i = from; i < from + count; i++) tokens += items.lengths[rows[i]]
-    const value = encodeBlock(items, rows, from, extent, acceptedAtMs, buffer, at)
+    const value = encodeBlock(items, bodies, rows, from, extent, acceptedAtMs, buffer, at)
     at += align8(extent.bytes)
     accepted += count
     const key = blockKey(job, shape, sequences[rows[from]])

@@ -8,6 +8,8 @@
 // 2); i32 tokens; payload bytes; id bytes. A column that no item of the block uses is left out.
 import { crc32 } from 'node:zlib'
 import type { SubmitBlock } from '@fabric/core'
+import { shiftCrc } from './crc-shift.js'
+import { headDigest } from './id-digest.js'
 
 const MAGIC = 0x42494631 // 1FIB
 const HEADER_BYTES = 48
@@ -66,9 +68,13 @@ export function nextBlock(items: ItemColumns, rows: readonly number[], from: num
   return { count, tokens, idBytes, payloadBytes, haveDeadline, bytes, isContiguous }
 }
 
-/** The block's bytes, in `buffer` from `at` on, which is a multiple of 8. */
+/**
+ * The block's bytes, in `buffer` from `at` on, which is a multiple of 8.
+ * @param bodies digests of the items' bodies (id-digest.ts), by row.
+ */
 export function encodeBlock(
   items: ItemColumns,
+  bodies: Uint32Array,
   rows: readonly number[],
   from: number,
   extent: BlockExtent,
@@ -98,8 +104,28 @@ export function encodeBlock(
     const column = HEADER_WORDS + (columns - 1) * count
     for (let i = 0; i < count; i++) words[column + i] = items.deadlineMs![rows[from + i]]
   }
-  words[1] = crc32(bytes.subarray(8))
+  words[1] = checksum(items, bodies, rows, from, extent, bytes)
   return bytes
+}
+
+/** Tokens are not read for it: the digest of each body is the CRC-32 of what it begins with and them. */
+function checksum(
+  { model, lengths }: ItemColumns,
+  bodies: Uint32Array,
+  rows: readonly number[],
+  from: number,
+  { count, tokens, idBytes, payloadBytes }: BlockExtent,
+  bytes: Buffer,
+): number {
+  if (payloadBytes > 0) return crc32(bytes.subarray(8))
+  const idsAt = bytes.length - idBytes
+  let crc = crc32(bytes.subarray(8, idsAt - 4 * tokens))
+  for (let i = from; i < from + count; i++) {
+    const row = rows[i]
+    const length = lengths[row]
+    crc = shiftCrc(crc ^ headDigest(model[row], length), 4 * length) ^ bodies[row]
+  }
+  return crc32(bytes.subarray(idsAt), crc >>> 0)
 }
 
 interface BlockPlaces {

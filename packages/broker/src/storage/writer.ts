@@ -106,8 +106,9 @@ export class Writer {
    */
   admit(items: ItemColumns, acceptedAtMs: number): Admitted {
     if (!this.#jobs.has(items.job)) throw unknownJob(items.job)
-    const { codes, entries } = this.#ids.admit(items)
-    return { codes, entries, encoded: encodeAppend(items, codes, acceptedAtMs, this.#pool) }
+    const admitted = this.#ids.admit(items)
+    const { codes, entries } = admitted
+    return { codes, entries, encoded: encodeAppend(items, admitted, acceptedAtMs, this.#pool) }
   }
 
   lookup(items: ItemColumns): Uint8Array {

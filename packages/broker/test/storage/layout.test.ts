@@ -1,6 +1,7 @@
 // The bytes of docs/disk-format.md: a change of them is a new format version.
 import { describe, expect, test } from 'vitest'
 import { BlockMarks } from '../../src/storage/block-marks.ts'
+import { bodyDigest } from '../../src/storage/id-digest.ts'
 import {
   decodeBlock,
   encodeBlock,
@@ -17,8 +18,14 @@ const SHAPE = { model: 2, paddedLength: 16 }
 const encoded = (columns: ItemColumns, rows: number[], acceptedAtMs = 0) => {
   const extent = nextBlock(columns, rows, 0)
   const buffer = new ArrayBuffer(8 * Math.ceil(extent.bytes / 8))
-  return encodeBlock(columns, rows, 0, extent, acceptedAtMs, buffer, 0)
+  return encodeBlock(columns, bodiesOf(columns), rows, 0, extent, acceptedAtMs, buffer, 0)
 }
+/** Of items with tokens; a block with payloads needs none. */
+const bodiesOf = ({ count, model, lengths, tokens, tokenStarts }: ItemColumns) =>
+  Uint32Array.from({ length: count }, (_, i) => {
+    const of = tokens.slice(tokenStarts[i], tokenStarts[i] + lengths[i])
+    return bodyDigest(model[i], lengths[i], new Uint8Array(of.buffer))
+  })
 const turned = (bytes: Buffer, bit: number) => {
   const copy = Buffer.from(bytes)
   copy[bit >>> 3] ^= 1 << (bit & 7)
@@ -71,6 +78,15 @@ describe('disk format 1', () => {
     expect(nextBlock(between, [1, 3, 4], 0).isContiguous).toBe(false)
     expect(encoded(between, [1, 3, 4])).toEqual(encoded(side, [0, 1, 2]))
     expect(encoded(side, [1, 2])).toEqual(encoded(between, [3, 4]))
+  })
+
+  test('the checksum of a block is the CRC-32 of its bytes, though its tokens are not read for it', () => {
+    const lengths = Array.from({ length: 700 }, (_, i) => 1 + ((i * 7919) % 400))
+    const items = lengths.map((length, i) => item(`i${i}`, length, { seed: i * 31 }))
+    const sequences = Float64Array.from(items, (_, i) => i + 1)
+    const columns = columnsOf(blockOf(1, items), sequences)
+    for (const rows of [[0], [3, 4, 5, 6], [9, 2, 300, 301], items.map((_, i) => i)])
+      expect(decodeBlock(new Uint8Array(encoded(columns, rows)))).not.toBeNull()
   })
 
   test('a block takes at most 1,024 items and 64 KiB, but one item whatever its size', () => {

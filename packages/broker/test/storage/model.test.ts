@@ -87,17 +87,36 @@ class World {
   }
 
   async append(): Promise<void> {
-    const number = this.anyJob()
-    const model = this.jobs.get(number)!
-    const items = Array.from({ length: 1 + this.random.below(60) }, () => this.newItem(model.ids))
-    const sequences = Float64Array.from(items, () => ++this.sequence)
-    const admitted = this.writer.admit(columnsOf(blockOf(number, items), sequences), 1)
+    const first = this.admit()
     if (this.random.chance(0.1)) {
-      await expect(this.commitAppend(admitted, true)).rejects.toThrow('on purpose')
+      await expect(this.commitAppend(first.admitted, true)).rejects.toThrow('on purpose')
       this.writer.rollBack([])
       return
     }
-    await this.commitAppend(admitted, false)
+    this.keep(first)
+    if (this.random.chance(0.7) || !this.writer.areAppends([first.admitted])) {
+      await this.commitAppend(first.admitted, false)
+      return
+    }
+    // The next one is made ready while this one is being committed.
+    const committed = this.writer.commitAppends([first.admitted], true, () => {})
+    const second = this.admit()
+    this.keep(second)
+    await committed
+    await this.commitAppend(second.admitted, false)
+  }
+
+  admit() {
+    const number = this.anyJob()
+    const known = this.jobs.get(number)!.ids
+    const items = Array.from({ length: 1 + this.random.below(60) }, () => this.newItem(known))
+    const sequences = Float64Array.from(items, () => ++this.sequence)
+    const admitted = this.writer.admit(columnsOf(blockOf(number, items), sequences), 1)
+    return { number, items, sequences, admitted }
+  }
+
+  keep({ number, items, sequences, admitted }: ReturnType<World['admit']>): void {
+    const model = this.jobs.get(number)!
     items.forEach((one, i) => {
       const known = model.ids.get(one.id)
       expect(admitted.codes[i]).toBe(known === undefined ? SUBMIT_ACCEPTED : codeOf(known, one))
