@@ -1,30 +1,19 @@
 // `npm run demo`: a real transformer model embeds a real corpus on two consumers, through the broker.
-import { readFileSync, writeFileSync } from 'node:fs'
-import { constants } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { IdBuffer, type Tokenizer } from '@fabric/client'
 import { raggedCorpus } from './corpus.js'
 import { demoModel } from './model.js'
-import { readResults } from './output.js'
-import { packFirstCome, packSorted } from './references.js'
+import { printBeside } from './published.js'
 import { printReport } from './report.js'
-import {
-  CONSUMERS,
-  CONTRACT,
-  CORPUS,
-  MAX_QUEUED_TOKENS,
-  ROUND_TO,
-  SAMPLES,
-  SEED,
-} from './settings.js'
-import { Story } from './story.js'
-import { worstCosine } from './verify.js'
-import { Workload } from './workload.js'
+import { type DemoSet, isInterrupted, runDemo } from './run.js'
+import { CONSUMERS, CONTRACT, CORPUS, SEED } from './settings.js'
 
-const USAGE = `npm run demo -- [--kill-consumer] [--huge-pages require|try|off] [--no-progress]
+const USAGE = `npm run demo -- [--kill-consumer] [--as-published] [--huge-pages require|try|off] [--no-progress]
 
   --kill-consumer   kill -9 the first consumer in the middle of the run
+  --as-published    run it again under the plain rules of the page that describes the original, and
+                    print the figures of both side by side
   --huge-pages      what the rings stand on (default: try)
   --no-progress     plain lines instead of a progress bar
 `
@@ -34,6 +23,7 @@ function parse() {
     const { values } = parseArgs({
       options: {
         'kill-consumer': { type: 'boolean', default: false },
+        'as-published': { type: 'boolean', default: false },
         'huge-pages': { type: 'string', default: 'try' },
         'no-progress': { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
@@ -52,17 +42,7 @@ const encoder = (tokenizer: Tokenizer) => (text: string) => {
   return ids.ids.subarray(0, ids.length)
 }
 
-function hugePagesFree(): number {
-  const meminfo = readFileSync('/proc/meminfo', 'utf8')
-  return Number(/^HugePages_Free:\s+(\d+)/m.exec(meminfo)?.[1] ?? 0)
-}
-
-async function main(): Promise<number> {
-  const options = parse()
-  if (options.help) {
-    process.stdout.write(USAGE)
-    return 0
-  }
+function demoSet(): DemoSet {
   const { dir, tokenizer } = demoModel(join(import.meta.dirname, '../../../.cache'))
   const encode = encoder(tokenizer)
   const texts = raggedCorpus(CORPUS, SEED, (text) => encode(text).length <= CONTRACT.inputLength)
@@ -70,74 +50,34 @@ async function main(): Promise<number> {
   process.stderr.write(
     `demo: ${texts.length} texts of ${Math.min(...lengths)} to ${Math.max(...lengths)} tokens, all-MiniLM-L6-v2 on ${CONSUMERS.length} consumers of ${CONTRACT.tokens} tokens a batch\n`,
   )
-  const story = new Story(process.stderr.isTTY && !options['no-progress'])
-  const workload = new Workload({
-    contract: CONTRACT,
-    consumers: CONSUMERS,
-    modelDir: dir,
-    brokerArgs: [
-      '--max-queued-tokens',
-      String(MAX_QUEUED_TOKENS),
-      '--huge-pages',
-      options['huge-pages'],
-    ],
-    clientArgs: [
-      '--tokenizer',
-      join(dir, 'tokenizer.json'),
-      '--workers',
-      '1',
-      ...(options['no-progress'] ? ['--no-progress'] : []),
-    ],
-    ...(options['kill-consumer'] ? { killAt: { share: 0.5, items: texts.length } } : {}),
-    onLog: (name, line) => story.tell(name, line),
-  })
-  onInterrupt(workload)
-  try {
-    writeFileSync(workload.input, `${texts.map((text) => JSON.stringify(text)).join('\n')}\n`)
-    const free = hugePagesFree()
-    const { state, summary, killed } = await workload.run()
-    story.release()
-    const { counts, samples } = await readResults(workload.output, texts, SAMPLES)
-    const contract = { ...CONTRACT, roundTo: ROUND_TO }
-    const kept = printReport(
-      {
-        state,
-        sort: packSorted(lengths, contract),
-        firstCome: packFirstCome(lengths, contract),
-        items: texts.length,
-        results: counts,
-        worstCosine: (await worstCosine(dir, samples, encode)).cosine,
-        killed,
-        hugePagesFree: options['huge-pages'] === 'off' ? 0 : free,
-      },
-      summary.seconds,
-    )
-    return kept ? 0 : 1
-  } finally {
-    story.release()
-    await workload.close()
-  }
+  return { texts, lengths, modelDir: dir, encode }
 }
 
-let isInterrupted = false
-
-/** Ctrl-C ends every process and removes every file before the demo goes. */
-function onInterrupt(workload: Workload): void {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, () => {
-      if (isInterrupted) return
-      isInterrupted = true
-      process.stderr.write('\ndemo: interrupted, cleaning up\n')
-      workload.close().finally(() => process.exit(128 + constants.signals[signal]))
-    })
+async function main(): Promise<number> {
+  const flags = parse()
+  if (flags.help) {
+    process.stdout.write(USAGE)
+    return 0
   }
+  const options = {
+    killConsumer: flags['kill-consumer'],
+    hugePages: flags['huge-pages'],
+    progress: !flags['no-progress'],
+  }
+  const set = demoSet()
+  const ours = await runDemo(set, options, [])
+  const kept = printReport(ours.figures, ours.seconds)
+  if (!flags['as-published']) return kept ? 0 : 1
+  process.stderr.write('\ndemo: once more, as published\n')
+  const published = await runDemo(set, options, ['--as-published'])
+  return printBeside(ours, published) && kept ? 0 : 1
 }
 
 main().then(
   (code) => process.exit(code),
   (error) => {
     // Processes that end by our own signal are no news; the handler ends this one when they are gone.
-    if (isInterrupted) return
+    if (isInterrupted()) return
     process.stderr.write(`demo: ${error instanceof Error ? error.message : error}\n`)
     process.exit(1)
   },

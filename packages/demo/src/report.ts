@@ -2,9 +2,10 @@
 import type { BrokerState } from '@fabric/broker'
 import { type Figures, itemsLeft, promises } from './promises.js'
 
-const percent = (share: number) => `${(100 * share).toFixed(1)} %`
-const count = (value: number) => value.toLocaleString('en-US')
-const fixed = (value: number | null, digits = 3) => (value === null ? '-' : value.toFixed(digits))
+export const percent = (share: number) => `${(100 * share).toFixed(1)} %`
+export const count = (value: number) => value.toLocaleString('en-US')
+export const fixed = (value: number | null, digits = 3) =>
+  value === null ? '-' : value.toFixed(digits)
 
 export function printReport(figures: Figures, seconds: number): boolean {
   const rows = [
