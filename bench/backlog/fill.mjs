@@ -1,20 +1,10 @@
 // A backlog on disk, put there through the store itself: how long acceptance takes is not asked here.
 import { openStore } from '../../packages/broker/dist/storage/open.js'
+import { seeded } from '../lib/random.mjs'
 import { IN_FLIGHT, timeGroups } from '../store/items.mjs'
 
 const GROUP = 1000
 const encoder = new TextEncoder()
-
-/** mulberry32 */
-function seeded(seed) {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 /** Log-normal lengths, 256 tokens (1 KiB) on average, none over `longest`. */
 export function lengthsOf(items, longest) {

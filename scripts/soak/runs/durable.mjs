@@ -18,9 +18,12 @@ function reported(tally, what, package_, file, environment) {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/** Rounds are of each: the broker, consumers, both, the client, all of them. */
+/**
+ * Rounds are of each: the broker, consumers, both, the client, all of them. A job that ends before its last
+ * round has fewer; the lines say how many.
+ */
 export function brokerKill(tally, { rounds = 200, items = 100_000, seeds = 1 }) {
-  const what = `jobs of ${items} items under ${rounds} times kill -9`
+  const what = `jobs of ${items} items under up to ${rounds} times kill -9`
   reported(tally, what, 'demo', 'test/durable/kill.test.ts', {
     FABRIC_KILL_ROUNDS: String(rounds),
     FABRIC_KILL_ITEMS: String(items),

@@ -64,7 +64,7 @@ async function untilDone(plant: Plant): Promise<void> {
 }
 
 test.each<Kind>(['broker', 'consumers', 'both', 'client', 'all'])(
-  `kill -9 of %s at ${ROUNDS} random moments of a job: each item has exactly one result, its own (seed ${SEED})`,
+  `kill -9 of %s at up to ${ROUNDS} random moments of a job: each item has exactly one result, its own (seed ${SEED})`,
   { timeout: 120_000 + ROUNDS * 30_000 },
   async (kind) => {
     const flags = ['--release-threshold', '1', '--max-deliveries', '65535']
