@@ -20,6 +20,15 @@ it('S13a: the next shorter shapes complete a full count, longest first, in arriv
   expect(bench.sent[0].effect).toMatchObject({ normal: true, closedBy: 'token_limit', fill: 1 })
 })
 
+it('S13a: an item of a shorter length, come last, completes the span of a longer one', () => {
+  const bench = new Bench(SPANS)
+  bench.register(1)
+  bench.submit([16, 16, 16])
+  expect(bench.sent).toEqual([])
+  bench.submit([8])
+  expect(bench.sent.map((sent) => sent.ids)).toEqual([['i0', 'i1', 'i2', 'i3']])
+})
+
 it('S13a: longer shapes never complete a shorter one, and off means off', () => {
   const bench = new Bench({ ...SPANS, spanWaste: [0] })
   bench.register(1)
