@@ -3,12 +3,14 @@
 import { once } from 'node:events'
 import { FabricError } from '@fabric/protocol'
 import { renderLine } from '../results/render.js'
-import { BlockMarks } from '../storage/block-marks.js'
+import { BlockRow } from '../storage/block-row.js'
 import { decodeRow, JOB_FIELDS } from '../storage/counters.js'
 import { type Environment, openEnvironment } from '../storage/environment.js'
-import { decodeBlock, type ItemBlock } from '../storage/item-block.js'
+import { decodeBlock, type ItemBlock, payloadOf } from '../storage/item-block.js'
 import { decodeJob } from '../storage/job-row.js'
-import { jobKey, keyBehind, placeOf } from '../storage/layout.js'
+import { jobKey, keyBehind, META_HASH_KEY, placeOf } from '../storage/layout.js'
+import { readLogPosition } from '../storage/log-position.js'
+import { type TailAppend, tailOfLog } from '../storage/log-tail.js'
 import { decodeChunk, readRecord } from '../storage/result-chunk.js'
 
 export interface DumpFlags {
@@ -27,12 +29,13 @@ interface DumpedJob {
 export async function dump(flags: DumpFlags): Promise<void> {
   if (flags.items === true && flags.results === true)
     throw new FabricError('FABRIC_USAGE', '--items and --results exclude each other')
-  const { tables, root } = openEnvironment(flags.dataDir, { readOnly: true })
+  const environment = openEnvironment(flags.dataDir, { readOnly: true })
+  const { tables, root } = environment
   const jobs = jobsOf(tables).filter(({ id }) => flags.job === undefined || id === flags.job)
   if (flags.job !== undefined && jobs.length === 0)
     throw new FabricError('FABRIC_NOT_FOUND', `no job ${flags.job} in ${flags.dataDir}`)
   for (const job of jobs) {
-    if (flags.items === true) await write(itemLines(tables, job))
+    if (flags.items === true) await write(itemLines(environment, job))
     else if (flags.results === true) await write(resultLines(tables, job))
     else await write([jobLine(tables, job)])
   }
@@ -67,46 +70,65 @@ function jobLine(tables: Tables, job: DumpedJob): string {
   return `${JSON.stringify({ ...job, counts })}\n`
 }
 
-function* itemLines(tables: Tables, { number, id: job }: DumpedJob): Iterable<string> {
+function* itemLines(environment: Environment, { number, id }: DumpedJob): Iterable<string> {
+  const { tables, log } = environment
+  // Before the index is read: what a broker takes in meanwhile is met there, or nowhere.
+  const tail = tailOf(environment, number)
   const start = jobKey(number)
-  for (const { key, value } of tables.items.getRange({ start, end: keyBehind(start) })) {
+  for (const { key, value } of tables.blocks.getRange({ start, end: keyBehind(start) })) {
     const { model, firstSequence } = placeOf(key)
-    const block = decodeBlock(new Uint8Array(value))
-    const row = tables.marks.getBinary(Buffer.from(key))
-    const marks = row === undefined ? null : BlockMarks.decode(row)
-    if (block === null || marks === null) {
-      warn(`a block of job ${job} from sequence ${firstSequence}`)
-      continue
-    }
-    let token = 0
-    for (let i = 0; i < block.count; i++) {
-      const payload = payloadOf(block, i)
-      const from = token
-      if (payload === null) token += block.lengths[i]
-      if (marks.isSettled(i)) continue
-      yield `${JSON.stringify({
-        job,
-        sequence: block.firstSequence + block.sequenceDeltas[i],
-        id: Buffer.from(block.ids.subarray(startOf(block.idEnds, i), block.idEnds[i])).toString(),
-        model,
-        ...(payload === null
-          ? { tokens: Array.from(block.tokens.subarray(from, token)) }
-          : { payload: Buffer.from(payload).toString('base64'), length: block.lengths[i] }),
-        acceptedAtMs: block.acceptedAtMs,
-        ...(block.deadlineMs === null || block.deadlineMs[i] === 0
-          ? {}
-          : { deadlineMs: block.deadlineMs[i] }),
-      })}\n`
-    }
+    const row = BlockRow.decode(value)
+    const bytes = row === null ? null : log.read(row.place)
+    const block = bytes === null ? null : decodeBlock(bytes)
+    if (row === null || block === null) warn(`a block of job ${id} from sequence ${firstSequence}`)
+    else yield* blockLines(id, model, block, (item) => row.isSettled(item))
+  }
+  const known = readLogPosition(tables.meta)
+  for (const { segment, offset, header, blocks } of tail) {
+    if (segment < known.segment || (segment === known.segment && offset < known.offset)) continue
+    for (const [index, block] of blocks.entries())
+      yield* blockLines(id, header.blocks[index].shape.model, block, () => false)
   }
 }
 
-const startOf = (ends: Uint32Array, row: number) => (row === 0 ? 0 : ends[row - 1])
+/** Accepted items that the next start takes into the index. */
+function tailOf({ tables, dataDir }: Environment, job: number): TailAppend[] {
+  const hashKey = tables.meta.getBinary(META_HASH_KEY)
+  if (hashKey === undefined) return []
+  const from = readLogPosition(tables.meta)
+  return [...tailOfLog(dataDir, Buffer.from(hashKey), from, warn)].filter(
+    ({ header }) => header.job === job,
+  )
+}
 
-function payloadOf({ payloads, payloadEnds }: ItemBlock, row: number): Uint8Array | null {
-  if (payloads === null || payloadEnds === null) return null
-  const bytes = payloads.subarray(startOf(payloadEnds, row), payloadEnds[row])
-  return bytes.byteLength === 0 ? null : bytes
+function* blockLines(
+  job: string,
+  model: number,
+  block: ItemBlock,
+  isSettled: (item: number) => boolean,
+): Iterable<string> {
+  let token = 0
+  for (let i = 0; i < block.count; i++) {
+    const payload = payloadOf(block, i)
+    const from = token
+    if (payload === null) token += block.lengths[i]
+    if (isSettled(i)) continue
+    yield `${JSON.stringify({
+      job,
+      sequence: block.firstSequence + block.sequenceDeltas[i],
+      id: Buffer.from(
+        block.ids.subarray(i === 0 ? 0 : block.idEnds[i - 1], block.idEnds[i]),
+      ).toString(),
+      model,
+      ...(payload === null
+        ? { tokens: Array.from(block.tokens.subarray(from, token)) }
+        : { payload: Buffer.from(payload).toString('base64'), length: block.lengths[i] }),
+      acceptedAtMs: block.acceptedAtMs,
+      ...(block.deadlineMs === null || block.deadlineMs[i] === 0
+        ? {}
+        : { deadlineMs: block.deadlineMs[i] }),
+    })}\n`
+  }
 }
 
 function* resultLines(tables: Tables, { number, id: job }: DumpedJob): Iterable<string> {

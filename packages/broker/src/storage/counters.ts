@@ -50,7 +50,7 @@ export const encodeJobCounter = (counter: JobCounter): Buffer =>
 export const encodeShapeCounter = ({ items, tokens }: ShapeCounter): Buffer =>
   encodeRow([items, tokens])
 
-function encodeRow(numbers: readonly number[]): Buffer {
+export function encodeRow(numbers: readonly number[]): Buffer {
   const row = Buffer.alloc(8 + 8 * numbers.length)
   numbers.forEach((value, index) => {
     row.writeDoubleLE(value, 8 + 8 * index)

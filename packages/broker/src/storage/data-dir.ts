@@ -14,6 +14,7 @@ import { join, resolve } from 'node:path'
 import { FabricError } from '@fabric/protocol'
 import { makeFolder } from '../folder.js'
 import { DATA_FILE } from './layout.js'
+import { segmentPath, segmentsIn } from './segment-file.js'
 
 const LOCK_FILE = `${DATA_FILE}-lock`
 /** One page: the header and the first 60 readers, of which a broker has two. */
@@ -39,8 +40,8 @@ export function makeDataDir(dataDir: string): void {
 
 /** Only under the lock. @throws FabricError FABRIC_DISK_FAILED */
 export function removeData(dataDir: string): void {
-  for (const name of [DATA_FILE, LOCK_FILE]) {
-    const path = join(dataDir, name)
+  const segments = segmentsIn(dataDir).map(({ segment }) => segmentPath(dataDir, segment))
+  for (const path of [join(dataDir, DATA_FILE), join(dataDir, LOCK_FILE), ...segments]) {
     try {
       rmSync(path, { force: true })
     } catch (cause) {

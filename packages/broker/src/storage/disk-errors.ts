@@ -2,7 +2,6 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Environment } from './environment.js'
-import { sizeOf } from './environment.js'
 import type { Failure } from './messages.js'
 
 const EIO = 5
@@ -41,10 +40,6 @@ export function freeBytes(path: string): number {
   }
 }
 
-/** Whether an append would leave less than the reserve, free pages within the file counted as room. */
-export function isBelowReserve(environment: Environment, reserveBytes: number): boolean {
-  const free = freeBytes(environment.path)
-  if (free >= reserveBytes) return false
-  const { fileBytes, usedBytes } = sizeOf(environment)
-  return free + fileBytes - usedBytes < reserveBytes
-}
+/** Whether less than the reserve is left for appends, which go into files that grow. */
+export const isBelowReserve = (environment: Environment, reserveBytes: number): boolean =>
+  freeBytes(environment.path) < reserveBytes

@@ -1,5 +1,5 @@
-// The data file opened: one LMDB environment with its tables. Each thread that uses it opens it for
-// itself; LMDB shares the map between them.
+// The data folder opened: the index, which is one LMDB environment with its tables, and the log's blocks
+// for reading. Each thread that uses it opens it for itself; LMDB shares the map between them.
 //
 // A commit is durable when it returns: LMDB writes the pages, waits for fdatasync, then writes the
 // meta page through a descriptor with O_DSYNC. lmdb's own `overlappingSync` would return before.
@@ -7,14 +7,24 @@ import { closeSync, existsSync, fstatSync, ftruncateSync, openSync, readSync } f
 import { join } from 'node:path'
 import { FabricError } from '@fabric/protocol'
 import { type Database, open, type RootDatabase } from 'lmdb'
-import { DATA_FILE, FORMAT_VERSION, META_FORMAT, TABLES, type TableName } from './layout.js'
+import { BlockReader } from './block-reader.js'
+import {
+  DATA_FILE,
+  FORMAT_VERSION,
+  META_FORMAT,
+  OLDEST_FORMAT_VERSION,
+  TABLES,
+  type TableName,
+} from './layout.js'
 
 export type Table = Database<Buffer, Buffer>
 
 export interface Environment {
   readonly root: RootDatabase<Buffer, Buffer>
   readonly tables: Readonly<Record<TableName, Table>>
+  readonly log: BlockReader
   readonly path: string
+  readonly dataDir: string
 }
 
 /** Address space, not memory: the file may grow to it without being mapped anew. */
@@ -63,7 +73,7 @@ export function openEnvironment(
       ]),
     ) as Record<TableName, Table>
     checkVersion(tables.meta, path)
-    return { root, tables, path }
+    return { root, tables, log: new BlockReader(dataDir), path, dataDir }
   } catch (cause) {
     throw openError(cause, path)
   }
@@ -71,7 +81,13 @@ export function openEnvironment(
 
 function checkVersion(meta: Table, path: string): void {
   const version = meta.getBinary(META_FORMAT)?.readUInt32LE(0)
-  if (version === undefined || version <= FORMAT_VERSION) return
+  if (version === undefined) return
+  if (version < OLDEST_FORMAT_VERSION)
+    throw new FabricError(
+      'FABRIC_STORE_VERSION',
+      `${path} has format ${version}, which was in use before the first release: end its jobs with the broker that wrote it, or give another --data-dir`,
+    )
+  if (version <= FORMAT_VERSION) return
   throw new FabricError(
     'FABRIC_STORE_VERSION',
     `${path} has format ${version}, this broker reads up to ${FORMAT_VERSION}: run a newer broker, or give another --data-dir`,

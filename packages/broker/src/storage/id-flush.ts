@@ -3,6 +3,7 @@
 // is committed: a broker that dies before begins it anew. The run is numbered by the first of its pages
 // of level 0, so what was written of it is written over then.
 import type { Table } from './environment.js'
+import { PAGES_PER_STEP } from './id-merge.js'
 import {
   ENTRY_WORDS,
   encodePage,
@@ -15,9 +16,8 @@ import {
 } from './id-run.js'
 import { idPageKey, idRunKey } from './layout.js'
 
-/** Most of them take an eighth of what is to do: however large a transaction is, flushing keeps up. */
+/** Each step looks through all entries. */
 const STEPS = 8
-const PAGES_PER_STEP = 8
 const REMOVALS_PER_STEP = 256
 
 export interface FlushTables {
@@ -32,19 +32,23 @@ export class RunFlush {
   #page = 0
   #removed = 0
 
-  /** @param level0 the runs of level 0 in which the ids stand, oldest first. */
+  /**
+   * @param count the first so many of the ids.
+   * @param level0 the runs of level 0 in which those stand, oldest first.
+   */
   constructor(
     readonly tables: FlushTables,
     readonly job: number,
     readonly ids: RecentIds,
+    readonly count: number,
     readonly level0: readonly number[],
   ) {
-    this.#entries = ids.entriesFrom(0)
-    this.filter = Filter.for(ids.count, pagesFor(ids.count))
+    this.#entries = ids.entriesFrom(0).subarray(0, count * ENTRY_WORDS)
+    this.filter = Filter.for(count, pagesFor(count))
     this.run = level0[0]
   }
 
-  /** The run is in the file, as of the transaction of the last step: the next one may read it. */
+  /** All of the run is in the index, as of the transaction of the last step. */
   get isWritten(): boolean {
     return this.#page === this.filter.pages
   }
@@ -53,7 +57,7 @@ export class RunFlush {
     return this.isWritten && this.#removed === this.level0.length
   }
 
-  /** Within a transaction, of which it reads nothing. */
+  /** Within a transaction. */
   step(): void {
     if (!this.isWritten) this.#writePages()
     // The first page of level 0 goes with the last one of the run, or the run could be begun twice.
@@ -74,8 +78,7 @@ export class RunFlush {
   }
 
   #removePages(): void {
-    const most = Math.max(REMOVALS_PER_STEP, Math.ceil(this.level0.length / STEPS))
-    const end = Math.min(this.level0.length, this.#removed + most)
+    const end = Math.min(this.level0.length, this.#removed + REMOVALS_PER_STEP)
     for (; this.#removed < end; this.#removed++)
       this.tables.ids.remove(idPageKey(this.job, 0, this.level0[this.#removed], 0))
   }

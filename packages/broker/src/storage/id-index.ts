@@ -1,34 +1,34 @@
-// Which ids a job has (S36). Every append adds one page of new ids (level 0), which also stand in a
-// hash table in memory; RECENT_MAX of them become one sorted run (level 1); eight runs of a level
-// become one of the next. So an append writes its ids in one place, however many there are, memory
-// holds the recent ones and two bytes of each older one, and a start reads none of them.
+// Which ids a job has (S36). A transaction adds pages of the new ids (level 0), which also stand in a hash
+// table in memory; RECENT_MAX of them become one sorted run (level 1); eight runs of a level become one
+// of the next. So new ids are written in one place, however many there are, memory holds the recent ones
+// and two bytes of each older one, and a start reads none of them.
 //
-// Belongs to the writing thread. `admit` and `lookup` read; `store`, `flushSome` and `mergeSome` run
-// inside the transaction. After an abort `forget` drops what memory knew: it is read again when asked
-// for. All but `mergeSome` only write there: what they must know of the transaction they know from memory.
+// Belongs to the writing thread. `admit` and `lookup` read; `store` and `work` run inside the transaction.
+// After an abort `forget` drops what memory knew: it is read again when asked for.
 import { SUBMIT_ACCEPTED, SUBMIT_CONFLICT, SUBMIT_DUPLICATE, SUBMIT_QUEUE_FULL } from '@fabric/core'
 import type { Table } from './environment.js'
 import { bodyDigest, IdDigest } from './id-digest.js'
-import { RunFlush } from './id-flush.js'
-import { RunMerge } from './id-merge.js'
+import { type FlushTables, RunFlush } from './id-flush.js'
+import { PAGES_PER_STEP, RunMerge } from './id-merge.js'
 import {
   decodePage,
   ENTRY_WORDS,
   encodePage,
   Filter,
   findInPage,
+  PAGE_ENTRIES,
   pageOf,
   RecentIds,
 } from './id-run.js'
-import type { ItemColumns } from './item-block.js'
+import { type ItemBlock, type ItemColumns, payloadOf } from './item-block.js'
 import { idPageKey, idRunKey, jobKey, keyBehind, readBig } from './layout.js'
 
 /** Of one job: becomes a run beyond it. */
-const RECENT_MAX = 32_768
+const RECENT_MAX = 65_536
 /** Of all jobs, 48 to 96 bytes each: the largest job's become a run beyond it. */
 const RECENT_TOTAL_MAX = 1_000_000
 export const RUNS_PER_LEVEL = 8
-/** Runs of this level, of 16 million ids each, are not merged further. */
+/** Runs of this level, of 33 million ids each, are not merged further. */
 export const LEVEL_MAX = 4
 
 export interface IdRun {
@@ -40,7 +40,9 @@ export interface IdRun {
 export interface JobIds {
   readonly job: number
   recent: RecentIds
-  /** Runs of level 0 in which `recent` stands, oldest first. */
+  /** The first so many of them stand in the index; the others are admitted. */
+  stored: number
+  /** Runs of level 0, a page each, in which those stand, oldest first. */
   level0: number[]
   /** What was recent and becomes a run. */
   flush: RunFlush | null
@@ -64,6 +66,8 @@ export class IdIndex {
   readonly #full = new Set<JobIds>()
   #flush: RunFlush | null = null
   #merge: RunMerge | null = null
+  /** Since the last `work`. */
+  #storedPages = 0
 
   constructor(
     readonly ids: Table,
@@ -81,8 +85,6 @@ export class IdIndex {
     const first = of.recent.count
     const { codes, bodies } = this.#classify(items, of, of.recent)
     this.#recentTotal += of.recent.count - first
-    if (of.recent.count >= this.recentMax) this.#full.add(of)
-    else if (this.#recentTotal > RECENT_TOTAL_MAX) this.#full.add(this.#largest())
     return { codes, bodies, entries: of.recent.entriesFrom(first) }
   }
 
@@ -107,38 +109,64 @@ export class IdIndex {
     this.#recentTotal += entries.length / ENTRY_WORDS
   }
 
-  /** @param run the first sequence of the append: greater than that of every earlier one. */
-  store(job: number, run: number, entries: Uint32Array): void {
-    if (entries.length === 0) return
-    this.#job(job).level0.push(run)
-    this.ids.put(idPageKey(job, 0, run, 0), encodePage(entries))
+  /** Entries that were admitted, in the order in which they were. */
+  store(job: number, entries: Uint32Array): void {
+    const of = this.#job(job)
+    const pageWords = PAGE_ENTRIES * ENTRY_WORDS
+    for (let at = 0; at < entries.length; at += pageWords) {
+      const page = entries.subarray(at, at + pageWords)
+      // The sequence of the first entry.
+      const run = page[5] + page[6] * 2 ** 32
+      this.ids.put(idPageKey(job, 0, run, 0), encodePage(page))
+      of.level0.push(run)
+      this.#storedPages += 1
+    }
+    of.stored += entries.length / ENTRY_WORDS
+    if (of.stored >= this.recentMax) this.#full.add(of)
+    else if (this.#recentTotal > RECENT_TOTAL_MAX) this.#full.add(this.#largest())
+  }
+
+  /** Of the items of a block that was admitted in an earlier life. */
+  entriesOf(model: number, block: ItemBlock): Uint32Array {
+    const entries = new Uint32Array(block.count * ENTRY_WORDS)
+    let token = 0
+    for (let i = 0; i < block.count; i++) {
+      this.#digest.digest(block.ids, i === 0 ? 0 : block.idEnds[i - 1], block.idEnds[i])
+      const payload = payloadOf(block, i)
+      const tokens = block.tokens.subarray(token, token + (payload === null ? block.lengths[i] : 0))
+      const body = payload ?? new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength)
+      token += tokens.length
+      const sequence = block.firstSequence + block.sequenceDeltas[i]
+      const at = i * ENTRY_WORDS
+      entries.set(this.#digest.words, at)
+      entries[at + 4] = bodyDigest(model, block.lengths[i], body)
+      entries[at + 5] = sequence % 2 ** 32
+      entries[at + 6] = Math.floor(sequence / 2 ** 32)
+    }
+    return entries
   }
 
   get hasWork(): boolean {
-    return this.#full.size > 0 || this.#flush !== null || this.isMerging
+    return this.#full.size > 0 || this.#flush !== null || this.#merge !== null
   }
 
-  /** `mergeSome` has something to do. */
-  get isMerging(): boolean {
-    return this.#merge !== null
+  /** Sorts and merges runs, as much of it as keeps up with what is stored, and a little when nothing is. */
+  work(): void {
+    const pages = this.#storedPages * LEVEL_MAX
+    this.#storedPages = 0
+    for (let done = 0; this.hasWork && done <= pages; done += PAGES_PER_STEP) {
+      this.#flushSome()
+      this.#mergeSome()
+    }
   }
 
-  /**
-   * A piece of the flush under way; the transaction before must have been committed.
-   * @param isAllStored all that was admitted: only then may a flush begin, or an id could be known
-   * for ever whose item was never kept.
-   */
-  flushSome(isAllStored: boolean): void {
+  #flushSome(): void {
     if (this.#flush !== null) this.#stepFlush(this.#flush)
-    if (this.#flush !== null || !isAllStored) return
+    if (this.#flush !== null) return
     for (const of of this.#full) {
       this.#full.delete(of)
-      if (of.level0.length === 0) continue
-      const { recent, level0 } = of
-      of.flush = new RunFlush(this, of.job, recent, level0)
-      of.recent = new RecentIds(recent.room)
-      of.level0 = []
-      this.#flush = of.flush
+      if (of.stored === 0) continue
+      this.#flush = beginFlush(this, of)
       this.#flush.step()
       return
     }
@@ -147,10 +175,10 @@ export class IdIndex {
   #stepFlush(flush: RunFlush): void {
     const of = this.#job(flush.job)
     if (of.flush === flush && flush.isWritten) {
-      // It was committed with the last transaction, and is read from the file from now on.
+      // It is read from the index from now on.
       of.runs.push({ level: 1, run: flush.run, filter: flush.filter })
       of.flush = null
-      this.#recentTotal -= flush.ids.count
+      this.#recentTotal -= flush.count
       this.#mergeIfDue(of)
     }
     if (!flush.isDone) flush.step()
@@ -158,7 +186,7 @@ export class IdIndex {
   }
 
   /** A piece of the merge under way. */
-  mergeSome(): void {
+  #mergeSome(): void {
     if (this.#merge === null) return
     const { merge, job } = { merge: this.#merge, job: this.#job(this.#merge.job) }
     const merged = merge.step()
@@ -180,7 +208,7 @@ export class IdIndex {
   drop(job: number): void {
     const of = this.#jobs.get(job)
     if (of === undefined) return
-    this.#recentTotal -= of.recent.count + (of.flush?.ids.count ?? 0)
+    this.#recentTotal -= of.recent.count + (of.flush?.count ?? 0)
     this.#jobs.delete(job)
     this.#full.delete(of)
     if (this.#flush?.job === job) this.#flush = null
@@ -238,9 +266,10 @@ export class IdIndex {
     if (of === undefined) {
       const recent = new RecentIds()
       const level0 = this.#level0(job)
-      of = { job, recent, level0, flush: null, runs: this.#loadRuns(job) }
+      of = { job, recent, stored: 0, level0, flush: null, runs: this.#loadRuns(job) }
       for (const run of level0) recent.addAll(this.readPage(idPageKey(job, 0, run, 0)))
-      this.#recentTotal += of.recent.count
+      of.stored = recent.count
+      this.#recentTotal += of.stored
       this.#jobs.set(job, of)
       this.#mergeIfDue(of)
     }
@@ -273,7 +302,7 @@ export class IdIndex {
   #largest(): JobIds {
     let largest: JobIds | null = null
     for (const of of this.#jobs.values())
-      if (largest === null || of.recent.count > largest.recent.count) largest = of
+      if (largest === null || of.stored > largest.stored) largest = of
     return largest!
   }
 
@@ -286,6 +315,17 @@ export class IdIndex {
       return
     }
   }
+}
+
+/** Takes the stored ones out of `recent`. */
+function beginFlush(tables: FlushTables, of: JobIds): RunFlush {
+  const { recent, stored, level0 } = of
+  of.flush = new RunFlush(tables, of.job, recent, stored, level0)
+  of.recent = new RecentIds(recent.room)
+  of.recent.addAll(recent.entriesFrom(stored))
+  of.stored = 0
+  of.level0 = []
+  return of.flush
 }
 
 /** Where the item's tokens, or its payload, stand in the block. */

@@ -2,10 +2,10 @@
 // and what was written of the new run is only in the way of the same merge begun anew.
 import { putPages } from './id-flush.js'
 import type { IdIndex, IdRun } from './id-index.js'
-import { ENTRY_WORDS, Filter, pageOf, pagesFor, sorted } from './id-run.js'
+import { concatWords, ENTRY_WORDS, Filter, pageOf, pagesFor, sorted } from './id-run.js'
 import { idPageKey, idRunKey } from './layout.js'
 
-const PAGES_PER_STEP = 8
+export const PAGES_PER_STEP = 8
 
 export class RunMerge {
   readonly #filter: Filter
@@ -41,7 +41,6 @@ export class RunMerge {
   #collect(from: number, to: number): Uint32Array {
     const pages = this.#filter.pages
     const parts: Uint32Array[] = []
-    let words = 0
     for (const { level, run, filter } of this.sources) {
       // A word's page grows with the word, so the words between are in the pages between.
       const first = pageOf(Math.floor((from * 2 ** 32) / pages), filter.pages)
@@ -52,16 +51,9 @@ export class RunMerge {
         const begin = firstAt(entries, (word) => pageOf(word, pages) >= from)
         const end = firstAt(entries, (word) => pageOf(word, pages) >= to)
         parts.push(entries.subarray(begin, end))
-        words += end - begin
       }
     }
-    const all = new Uint32Array(words)
-    let at = 0
-    for (const part of parts) {
-      all.set(part, at)
-      at += part.length
-    }
-    return all
+    return concatWords(parts)
   }
 
   #finish(): IdRun {

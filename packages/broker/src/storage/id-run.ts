@@ -11,7 +11,7 @@ import { crc32 } from 'node:zlib'
 
 export const ENTRY_WORDS = 7
 const PAGE_HEADER_BYTES = 8
-const PAGE_ENTRIES = 512
+export const PAGE_ENTRIES = 512
 const FILTER_HEADER_BYTES = 16
 /** Of runs that are written from now on; a filter is read whatever its length. One id in 1,400 passes. */
 const FILTER_BITS_PER_ENTRY = 16
@@ -81,6 +81,17 @@ export function sorted(entries: Uint32Array): Uint32Array {
       result[i * ENTRY_WORDS + word] = entries[at + word]
   }
   return result
+}
+
+export function concatWords(parts: readonly Uint32Array[]): Uint32Array {
+  if (parts.length === 1) return parts[0]
+  const all = new Uint32Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.length
+  }
+  return all
 }
 
 /** Of a run's entries in any order, those of its pages [from, to). */

@@ -1,23 +1,12 @@
-// An append made ready for its transaction: the accepted items as blocks by shape, in one buffer.
+// An append made ready for the log: the accepted items as blocks by shape, in one buffer behind the room
+// for its header.
 import { SUBMIT_ACCEPTED } from '@fabric/core'
-import { BlockMarks } from './block-marks.js'
+import { align8, appendHeaderBytes, type LoggedBlock } from './append-header.js'
 import type { BufferPool } from './buffer-pool.js'
 import type { AdmittedIds } from './id-index.js'
 import { type BlockExtent, encodeBlock, type ItemColumns, nextBlock } from './item-block.js'
-import { blockKey, diskLength } from './layout.js'
+import { diskLength } from './layout.js'
 import type { DiskShape } from './store.js'
-
-export interface EncodedBlock {
-  readonly shape: DiskShape
-  readonly count: number
-  readonly tokens: number
-  readonly haveDeadline: boolean
-  /** Of the block and of its marks. */
-  readonly key: Buffer
-  /** View of the append's buffer. */
-  readonly value: Buffer
-  readonly marks: Buffer
-}
 
 export interface EncodedAppend {
   readonly job: number
@@ -25,7 +14,9 @@ export interface EncodedAppend {
   /** Sequences of the first and the last accepted item; 0 where none is. */
   readonly first: number
   readonly last: number
-  readonly blocks: readonly EncodedBlock[]
+  readonly blocks: readonly LoggedBlock[]
+  /** View of `buffer`: what goes into the log, its header still to be written. Empty where nothing is accepted. */
+  readonly bytes: Buffer
   /** Of the pool; null where nothing is accepted. */
   readonly buffer: ArrayBuffer | null
 }
@@ -37,7 +28,7 @@ interface Piece {
   readonly extent: BlockExtent
 }
 
-const align8 = (bytes: number) => (bytes + 7) & ~7
+const NOTHING = Buffer.alloc(0)
 
 export function encodeAppend(
   items: ItemColumns,
@@ -47,25 +38,37 @@ export function encodeAppend(
 ): EncodedAppend {
   const { job, sequences } = items
   const first = codes.indexOf(SUBMIT_ACCEPTED)
-  if (first < 0) return { job, accepted: 0, first: 0, last: 0, blocks: [], buffer: null }
+  if (first < 0)
+    return { job, accepted: 0, first: 0, last: 0, blocks: [], bytes: NOTHING, buffer: null }
   const pieces = piecesOf(items, codes)
-  const bytes = pieces.reduce((sum, { extent }) => sum + align8(extent.bytes), 0)
-  const buffer = pool.take(bytes)
-  let at = 0
+  const headerBytes = appendHeaderBytes(pieces.length)
+  const size = pieces.reduce((sum, { extent }) => sum + align8(extent.bytes), headerBytes)
+  const buffer = pool.take(size)
+  const bytes = Buffer.from(buffer, 0, size)
+  let at = headerBytes
   let accepted = 0
-  const blocks = pieces.map(({ shape, rows, from, extent }): EncodedBlock => {
+  const blocks = pieces.map(({ shape, rows, from, extent }): LoggedBlock => {
     const { count, haveDeadline } = extent
     let tokens = 0
     for (let i = from; i < from + count; i++) tokens += items.lengths[rows[i]]
-    const value = encodeBlock(items, bodies, rows, from, extent, acceptedAtMs, buffer, at)
+    const crc = encodeBlock(items, bodies, rows, from, extent, acceptedAtMs, buffer, at)
+    const block = {
+      shape,
+      count,
+      tokens,
+      haveDeadline,
+      firstSequence: sequences[rows[from]],
+      at,
+      bytes: extent.bytes,
+      crc,
+    }
     at += align8(extent.bytes)
+    bytes.fill(0, block.at + extent.bytes, at)
     accepted += count
-    const key = blockKey(job, shape, sequences[rows[from]])
-    const marks = BlockMarks.of(count, tokens, haveDeadline).encode()
-    return { shape, count, tokens, haveDeadline, key, value, marks }
+    return block
   })
   const last = sequences[codes.lastIndexOf(SUBMIT_ACCEPTED)]
-  return { job, accepted, first: sequences[first], last, blocks, buffer }
+  return { job, accepted, first: sequences[first], last, blocks, bytes, buffer }
 }
 
 function piecesOf(items: ItemColumns, codes: Uint8Array): Piece[] {

@@ -17,8 +17,8 @@ const HEADER_WORDS = HEADER_BYTES / 4
 const WITH_PAYLOADS = 1
 const WITH_DEADLINES = 2
 
-/** Sixteen pages of LMDB with its page header: larger values cost it more to find room for. */
-const BLOCK_BYTES_MAX = 16 * 4096 - 64
+/** What is read, checked and set aside at once: an item of it costs no more than this much reading. */
+const BLOCK_BYTES_MAX = 64 * 1024
 const BLOCK_ITEMS_MAX = 1024
 
 /** Items to write: columns of a submission, and where each item's tokens begin in them. */
@@ -71,6 +71,7 @@ export function nextBlock(items: ItemColumns, rows: readonly number[], from: num
 /**
  * The block's bytes, in `buffer` from `at` on, which is a multiple of 8.
  * @param bodies digests of the items' bodies (id-digest.ts), by row.
+ * @returns its checksum.
  */
 export function encodeBlock(
   items: ItemColumns,
@@ -81,7 +82,7 @@ export function encodeBlock(
   acceptedAtMs: number,
   buffer: ArrayBuffer,
   at: number,
-): Buffer {
+): number {
   const { count, tokens, idBytes, payloadBytes, haveDeadline, bytes: size } = extent
   const withPayloads = payloadBytes > 0
   const bytes = Buffer.from(buffer, at, size)
@@ -104,8 +105,9 @@ export function encodeBlock(
     const column = HEADER_WORDS + (columns - 1) * count
     for (let i = 0; i < count; i++) words[column + i] = items.deadlineMs![rows[from + i]]
   }
-  words[1] = checksum(items, bodies, rows, from, extent, bytes)
-  return bytes
+  const crc = checksum(items, bodies, rows, from, extent, bytes)
+  words[1] = crc
+  return crc
 }
 
 /** Tokens are not read for it: the digest of each body is the CRC-32 of what it begins with and them. */
@@ -250,4 +252,11 @@ export function rowOf(block: ItemBlock, sequence: number): number {
     else high = middle - 1
   }
   return -1
+}
+
+/** null: the item has tokens. */
+export function payloadOf({ payloads, payloadEnds }: ItemBlock, row: number): Uint8Array | null {
+  if (payloads === null || payloadEnds === null) return null
+  const start = startOf(payloadEnds, row)
+  return payloadEnds[row] === start ? null : payloads.subarray(start, payloadEnds[row])
 }

@@ -1,9 +1,12 @@
-// Where everything stands in the data file: tables, keys and the format version. The bytes of the
-// values are in the file named after each; docs/disk-format.md shows both to people.
+// Where everything stands in the index: tables, keys and the format version. The bytes of the values are
+// in the file named after each, those of the log in segment-file.ts, append-header.ts and item-block.ts;
+// docs/disk-format.md shows all of it to people.
 import type { DiskShape } from './store.js'
 
 /** Raised when an older broker could misread what a newer one wrote. */
-export const FORMAT_VERSION = 1
+export const FORMAT_VERSION = 2
+/** Format 1 kept its blocks in the tables; it was in use before the first release only. */
+export const OLDEST_FORMAT_VERSION = 2
 
 export const DATA_FILE = 'fabric.mdb'
 
@@ -12,11 +15,11 @@ export const TABLES = [
   'meta',
   'jobs',
   'counters',
-  'items',
-  'marks',
+  'blocks',
   'ids',
   'filters',
   'results',
+  'segments',
   'quarantine',
 ] as const
 export type TableName = (typeof TABLES)[number]
@@ -26,6 +29,8 @@ export const META_FORMAT = Buffer.from('format')
 export const META_HASH_KEY = Buffer.from('hashKey')
 export const META_SEQUENCE = Buffer.from('sequence')
 export const META_LAST_JOB = Buffer.from('lastJob')
+/** Where the log was when the transaction was made: what stands behind it is not in the index yet. */
+export const META_LOG_POSITION = Buffer.from('logPosition')
 /** Some block has, or had, a deadline. */
 export const META_TIMED = Buffer.from('timed')
 
@@ -43,7 +48,7 @@ export function shapeKey(job: number, shape: DiskShape): Buffer {
   return key
 }
 
-/** A block of items and its marks: by its first sequence. */
+/** A block of items: by its first sequence. */
 export function blockKey(job: number, shape: DiskShape, sequence: number): Buffer {
   const key = Buffer.allocUnsafe(20)
   writeShape(key, job, shape)
@@ -68,6 +73,9 @@ export const placeOf = (key: Buffer): BlockPlace => ({
   paddedLength: key.readUInt32BE(8),
   firstSequence: readBig(key, 12),
 })
+
+/** What is left in a segment of the log. */
+export const segmentKey = (segment: number): Buffer => jobKey(segment)
 
 /** A chunk of results: by the offset of its first. */
 export function resultKey(job: number, offset: number): Buffer {

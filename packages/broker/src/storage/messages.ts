@@ -6,7 +6,7 @@ import type { DiskShape, Recovery, StoredJob, StoreHealth, StoreProblem } from '
 export interface StoreSettings {
   readonly dataDir: string
   /**
-   * `relaxed`: an append is answered before its sync, which follows within syncIntervalMs. `never`: the
+   * `relaxed`: an append is answered before it is written and synced, within syncIntervalMs. `never`: the
    * file is of this process alone: made anew at the start, removed at the end, and nothing is synced.
    */
   readonly sync: 'always' | 'relaxed' | 'never'
@@ -49,7 +49,7 @@ export type Write =
   | { readonly kind: 'resultsRead'; readonly job: number; readonly offset: number }
   /** Changes nothing: answered when all that came before it is committed. */
   | { readonly kind: 'commit' }
-  | { readonly kind: 'setAside'; readonly table: 'items' | 'results'; readonly key: Uint8Array }
+  | { readonly kind: 'setAside'; readonly table: 'blocks' | 'results'; readonly key: Uint8Array }
   | { readonly kind: 'lookup'; readonly items: ArrayBuffer }
   | { readonly kind: 'sequenceOf'; readonly job: number; readonly id: Uint8Array }
   | { readonly kind: 'close' }
@@ -70,6 +70,7 @@ export type Read =
       readonly sequence: number
     }
   | { readonly kind: 'forget'; readonly job: number }
+  | { readonly kind: 'forgetSegments'; readonly segments: readonly number[] }
   | {
       readonly kind: 'results'
       readonly job: number
@@ -116,12 +117,14 @@ export type FromWriter =
       readonly size: StoreSize
       /** Packed items that have been read. */
       readonly buffers: readonly ArrayBuffer[]
+      /** Segments of the log whose files are gone. */
+      readonly removed: readonly number[]
     }
 
 export type FromReader =
   | { readonly kind: 'opened' }
   | { readonly kind: 'refused'; readonly failure: Failure }
-  | { readonly kind: 'damaged'; readonly table: 'items' | 'results'; readonly key: Uint8Array }
+  | { readonly kind: 'damaged'; readonly table: 'blocks' | 'results'; readonly key: Uint8Array }
   | {
       readonly kind: 'answer'
       readonly id: number

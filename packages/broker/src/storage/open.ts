@@ -152,10 +152,10 @@ class ThreadedStore implements Store {
     return this.#readCommitted({ kind: 'find', sequence, job })
   }
 
-  /** Relaxed, what was answered may wait for its commit: who finds nothing asks again behind that. */
+  /** What was answered may not be in the index yet: who finds nothing asks again when it is. */
   async #readCommitted(ask: Read): Promise<LoadedItems | null> {
     const found = await this.#reader.ask<LoadedItems | null>(ask)
-    if (found !== null || this.#settings.sync !== 'relaxed') return found
+    if (found !== null) return found
     await this.#writer.ask({ kind: 'commit' })
     return this.#reader.ask(ask)
   }
@@ -210,6 +210,7 @@ class ThreadedStore implements Store {
         for (const range of message.ranges) this.#ranges.set(range.job, range)
         for (const buffer of message.buffers) this.#pool.give(buffer)
         for (const answer of message.answers) this.#writer.answer(answer)
+        if (message.removed.length > 0) this.#forgetSegments(message.removed)
         return
       case 'health':
         this.health = message.health
@@ -221,6 +222,10 @@ class ThreadedStore implements Store {
       default:
         this.#writer.started(message)
     }
+  }
+
+  #forgetSegments(segments: readonly number[]): void {
+    this.#reader.ask({ kind: 'forgetSegments', segments }).catch(() => {})
   }
 
   #onReader(message: FromReader): void {

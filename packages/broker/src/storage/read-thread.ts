@@ -27,6 +27,9 @@ function answer(reader: Reader, ask: Exclude<Read, { kind: 'close' }>): Answer {
       return [reader.countAhead(ask.job, ask.shape, ask.sequence), []]
     case 'forget':
       return [reader.forget(ask.job), []]
+    case 'forgetSegments':
+      for (const segment of ask.segments) reader.environment.log.forget(segment)
+      return [null, []]
     case 'results': {
       const found = reader.results(ask.job, ask.offset, ask.maxBytes)
       if (found !== null) return [found, [found.bytes.buffer as ArrayBuffer]]
@@ -46,6 +49,7 @@ try {
   )
   port.on('message', ({ id, ask }: Request<Read>) => {
     if (ask.kind === 'close') {
+      environment.log.close()
       environment.root.close().finally(() => {
         tell({ kind: 'answer', id })
         port.close()

@@ -1,14 +1,14 @@
 // What is read of the data file while the broker runs: items of a shape behind a cursor, one item by
 // its sequence, results by offset. Runs in the reading thread, on the newest committed state.
 
-import { BlockMarks } from './block-marks.js'
+import { BlockRow } from './block-row.js'
 import { decodeRow, JOB_FIELDS, shapeName } from './counters.js'
 import type { Environment } from './environment.js'
 import { decodeBlock, type ItemBlock, rowOf } from './item-block.js'
 import { blockKey, jobKey, keyBehind, placeOf, readBig, resultKey, shapeKey } from './layout.js'
 import { LoadedItemsBuilder } from './loaded-items.js'
 import { decodeChunk } from './result-chunk.js'
-import { aligned, keyAtOrBefore } from './settling.js'
+import { keyAtOrBefore } from './settling.js'
 import type { DiskShape, LoadedItems } from './store.js'
 
 /** Blocks looked through in one call, so that a call is bounded whatever was settled out of order. */
@@ -18,6 +18,17 @@ const BLOCKS_PER_READ = 256
 interface Cursor {
   sequence: number
   row: number
+}
+
+interface OpenBlock {
+  readonly block: ItemBlock
+  readonly row: BlockRow
+}
+
+interface UnreadBlock {
+  readonly key: Buffer
+  /** Its row, as it was read. */
+  readonly value: Buffer
 }
 
 export interface ResultBytes {
@@ -35,86 +46,116 @@ export class Reader {
   /** @param onDamaged told of what cannot be read; it is skipped. */
   constructor(
     readonly environment: Environment,
-    readonly onDamaged: (table: 'items' | 'results', key: Buffer) => void,
+    readonly onDamaged: (table: 'blocks' | 'results', key: Buffer) => void,
   ) {}
 
   read(job: number, shape: DiskShape, tokens: number, maxBytes: number): LoadedItems | null {
-    this.environment.root.resetReadTxn()
-    const { items } = this.environment.tables
     const cursor = this.#cursor(job, shape)
     const builder = new LoadedItemsBuilder(job, shape)
+    const isFull = (block: ItemBlock, row: number) =>
+      builder.count > 0 && builder.isFull(block, row, tokens, maxBytes)
+    for (;;) {
+      this.environment.root.resetReadTxn()
+      const end = this.#scan(job, shape, cursor, builder, isFull)
+      if (end === 'full' || end === 'last') return builder.count > 0 ? builder.columns() : null
+      if (end === 'more' && builder.count > 0) return builder.columns()
+      if (end !== 'more' && this.#isDamaged(end)) skip(cursor, end.key)
+    }
+  }
+
+  /** Adds items until it is full, has seen the last block, or many, or meets one that it cannot read. */
+  #scan(
+    job: number,
+    shape: DiskShape,
+    cursor: Cursor,
+    builder: LoadedItemsBuilder,
+    isFull: (block: ItemBlock, row: number) => boolean,
+  ): 'full' | 'last' | 'more' | UnreadBlock {
     const range = {
       start: blockKey(job, shape, cursor.sequence),
       end: keyBehind(shapeKey(job, shape)),
       limit: BLOCKS_PER_READ,
     }
     let blocks = 0
-    for (const found of items.getKeys(range)) {
-      const key = Buffer.from(found)
+    for (const found of this.environment.tables.blocks.getRange(range)) {
+      const key = Buffer.from(found.key)
+      const value = Buffer.from(found.value)
       blocks += 1
       const { firstSequence } = placeOf(key)
       if (firstSequence !== cursor.sequence) {
         cursor.sequence = firstSequence
         cursor.row = 0
       }
-      const open = this.#open(key)
-      if (open !== null) {
-        const { block, marks } = open
-        for (; cursor.row < block.count; cursor.row++) {
-          if (marks.isSettled(cursor.row)) continue
-          if (builder.count > 0 && builder.isFull(block, cursor.row, tokens, maxBytes))
-            return builder.columns()
-          builder.add(block, cursor.row)
-        }
+      const open = this.#open(key, value)
+      if (open === null) return { key, value }
+      const { block, row } = open
+      for (; cursor.row < block.count; cursor.row++) {
+        if (row.isSettled(cursor.row)) continue
+        if (isFull(block, cursor.row)) return 'full'
+        builder.add(block, cursor.row)
       }
-      // Behind the block: the next one begins at a greater sequence.
-      cursor.sequence = firstSequence + 1
-      cursor.row = 0
+      skip(cursor, key)
     }
-    if (builder.count > 0) return builder.columns()
-    return blocks === BLOCKS_PER_READ ? this.read(job, shape, tokens, maxBytes) : null
+    return blocks === BLOCKS_PER_READ ? 'more' : 'last'
   }
 
   /** @param ofJob null: of any. */
   find(sequence: number, ofJob: number | null): LoadedItems | null {
     this.environment.root.resetReadTxn()
-    const { items, counters } = this.environment.tables
-    const range = ofJob === null ? {} : { start: jobKey(ofJob), end: keyBehind(jobKey(ofJob)) }
-    for (const found of counters.getKeys(range)) {
-      if (found.byteLength !== 12) continue
-      const row = Buffer.from(found)
-      const job = row.readUInt32BE(0)
-      const shape = { model: row.readUInt32BE(4), paddedLength: row.readUInt32BE(8) }
-      const key = keyAtOrBefore(items, blockKey(job, shape, sequence), 12)
-      const open = key === null ? null : this.#open(key)
-      if (open === null) continue
-      const at = rowOf(open.block, sequence)
-      if (at < 0) continue
-      if (open.marks.isSettled(at)) return null
+    for (const { job, shape } of this.#shapes(ofJob)) {
+      const found = this.#blockWith(job, shape, sequence)
+      if (found === null) continue
+      const { block, row, at } = found
+      if (row.isSettled(at)) return null
       const builder = new LoadedItemsBuilder(job, shape)
-      builder.add(open.block, at)
+      builder.add(block, at)
       return builder.columns()
     }
     return null
   }
 
+  #shapes(ofJob: number | null): { readonly job: number; readonly shape: DiskShape }[] {
+    const range = ofJob === null ? {} : { start: jobKey(ofJob), end: keyBehind(jobKey(ofJob)) }
+    const keys = Array.from(this.environment.tables.counters.getKeys(range))
+    return keys
+      .filter((key) => key.byteLength === 12)
+      .map((key) => ({
+        job: key.readUInt32BE(0),
+        shape: { model: key.readUInt32BE(4), paddedLength: key.readUInt32BE(8) },
+      }))
+  }
+
+  #blockWith(
+    job: number,
+    shape: DiskShape,
+    sequence: number,
+  ): (OpenBlock & { readonly at: number }) | null {
+    const { blocks } = this.environment.tables
+    for (;;) {
+      const key = keyAtOrBefore(blocks, blockKey(job, shape, sequence), 12)
+      const found = key === null ? undefined : blocks.getBinary(key)
+      if (key === null || found === undefined) return null
+      const value = Buffer.from(found)
+      const open = this.#open(key, value)
+      if (open !== null) {
+        const at = rowOf(open.block, sequence)
+        return at < 0 ? null : { ...open, at }
+      }
+      if (this.#isDamaged({ key, value })) return null
+    }
+  }
+
   countAhead(job: number, shape: DiskShape, sequence: number): number {
     this.environment.root.resetReadTxn()
-    const { marks } = this.environment.tables
+    const { blocks } = this.environment.tables
     const range = { start: shapeKey(job, shape), end: blockKey(job, shape, sequence + 1) }
     let ahead = 0
-    let last: { readonly key: Buffer; readonly marks: BlockMarks } | null = null
-    for (const { key, value } of marks.getRange(range)) {
-      const row = BlockMarks.decode(value)
-      if (row === null) continue
-      ahead += row.itemsLeft
-      last = { key: Buffer.from(key), marks: row }
-    }
+    for (const { value } of blocks.getRange(range)) ahead += BlockRow.decode(value)?.itemsLeft ?? 0
     // The item stands in the last one.
-    const block = last === null ? null : this.#block(last.key)
-    if (last === null || block === null) return ahead
-    for (let row = Math.max(0, rowOf(block, sequence)); row < block.count; row++)
-      if (!last.marks.isSettled(row)) ahead -= 1
+    const found = this.#blockWith(job, shape, sequence)
+    if (found === null) return ahead
+    const { block, row, at } = found
+    for (let i = at; i < block.count; i++) if (!row.isSettled(i)) ahead -= 1
     return ahead
   }
 
@@ -184,26 +225,37 @@ export class Reader {
     return cursor
   }
 
-  #open(key: Buffer): { block: ItemBlock; marks: BlockMarks } | null {
-    const row = this.environment.tables.marks.getBinary(key)
-    const marks = row === undefined ? null : BlockMarks.decode(row)
-    const block = this.#block(key)
-    if (block === null || marks === null || marks.count !== block.count) {
-      this.onDamaged('items', key)
-      return null
-    }
-    return { block, marks }
+  /** null: its bytes are not where the row says. */
+  #open(key: Buffer, value: Buffer): OpenBlock | null {
+    const row = BlockRow.decode(value)
+    const block = row === null ? null : this.#block(key, row)
+    return row !== null && block !== null && row.count === block.count ? { block, row } : null
+  }
+
+  /** Or the writing thread has moved it, or settled the last of it, since this state was read. */
+  #isDamaged({ key, value }: UnreadBlock): boolean {
+    this.environment.root.resetReadTxn()
+    const newer = this.environment.tables.blocks.getBinary(key)
+    if (newer === undefined || !newer.equals(value)) return false
+    this.onDamaged('blocks', key)
+    return true
   }
 
   /** A block does not change: the one that the last batch ended in is not read again for the next. */
-  #block(key: Buffer): ItemBlock | null {
+  #block(key: Buffer, { place }: BlockRow): ItemBlock | null {
     const name = key.toString('latin1')
     if (this.#last?.name === name) return this.#last.block
-    const bytes = this.environment.tables.items.getBinary(key)
-    const block = bytes === undefined ? null : decodeBlock(aligned(bytes))
+    const bytes = this.environment.log.read(place)
+    const block = bytes === null ? null : decodeBlock(bytes)
     this.#last = block === null ? null : { name, block }
     return block
   }
+}
+
+/** Behind the block: the next one begins at a greater sequence. */
+function skip(cursor: Cursor, key: Buffer): void {
+  cursor.sequence = placeOf(key).firstSequence + 1
+  cursor.row = 0
 }
 
 function concat(parts: readonly Uint8Array[], bytes: number): Uint8Array {

@@ -1,7 +1,7 @@
-// The counts of a job, made anew from its marks and its results: when its rows cannot be read, when a
+// The counts of a job, made anew from the rows of its blocks and its results: when its rows cannot be read, when a
 // block is taken out of use, and to check them (`fabric-broker verify`).
 import { STATUSES } from '../results/log.js'
-import { BlockMarks } from './block-marks.js'
+import { BlockRow } from './block-row.js'
 import { type JobCounter, newJobCounter, shapeName } from './counters.js'
 import type { Environment, Table } from './environment.js'
 import { jobKey, keyBehind, placeOf, readBig } from './layout.js'
@@ -9,13 +9,13 @@ import { decodeChunk, statusAt } from './result-chunk.js'
 import type { DiskShapeCounts } from './store.js'
 
 /** Unsettled items and tokens of all blocks whose keys begin so, by shape. */
-export function countMarks(marks: Table, prefix: Buffer): DiskShapeCounts[] {
+export function countBlocks(blocks: Table, prefix: Buffer): DiskShapeCounts[] {
   const shapes = new Map<
     string,
     { model: number; paddedLength: number; items: number; tokens: number }
   >()
-  for (const { key, value } of marks.getRange({ start: prefix, end: keyBehind(prefix) })) {
-    const row = BlockMarks.decode(value)
+  for (const { key, value } of blocks.getRange({ start: prefix, end: keyBehind(prefix) })) {
+    const row = BlockRow.decode(value)
     if (row === null) continue
     const { model, paddedLength } = placeOf(key)
     const name = shapeName({ model, paddedLength })
@@ -33,7 +33,7 @@ export function countMarks(marks: Table, prefix: Buffer): DiskShapeCounts[] {
  */
 export function recountJob(tables: Environment['tables'], job: number): JobCounter {
   const counter = newJobCounter(job)
-  for (const { model, paddedLength, items, tokens } of countMarks(tables.marks, jobKey(job))) {
+  for (const { model, paddedLength, items, tokens } of countBlocks(tables.blocks, jobKey(job))) {
     const shape = { model, paddedLength }
     counter.shapes.set(shapeName(shape), { shape, items, tokens })
     counter.accepted += items

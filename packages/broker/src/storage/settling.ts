@@ -1,19 +1,21 @@
-// The settlements of one transaction: the blocks and marks that they touch are each read and written
-// once, their results become as few chunks as can be. An item that is settled already changes nothing,
+// The settlements of one transaction: the blocks that they touch are read, and their rows written, once
+// each; their results become as few chunks as can be. An item that is settled already changes nothing,
 // and its result is left out: that is what gives each item exactly one.
 import { STATUSES } from '../results/log.js'
-import { BlockMarks } from './block-marks.js'
+import type { BlockReader } from './block-reader.js'
+import { BlockRow } from './block-row.js'
 import type { Counters, JobCounter } from './counters.js'
 import type { Table } from './environment.js'
 import { decodeBlock, type ItemBlock, rowOf } from './item-block.js'
 import { type BlockPlace, blockKey, placeOf, resultKey } from './layout.js'
 import type { SettleWrite } from './messages.js'
 import { CHUNK_BYTES_MAX, CHUNK_HEADER_BYTES, sealChunk, statusAt } from './result-chunk.js'
+import type { Segments } from './segments.js'
 
 interface OpenBlock extends BlockPlace {
   readonly key: Buffer
   readonly block: ItemBlock
-  readonly marks: BlockMarks
+  readonly row: BlockRow
   readonly lastSequence: number
   /** Settled in this transaction. */
   items: number
@@ -61,8 +63,7 @@ export class BlockCache {
 }
 
 export interface SettleTables {
-  readonly items: Table
-  readonly marks: Table
+  readonly blocks: Table
   readonly results: Table
 }
 
@@ -74,6 +75,8 @@ export class Settling {
   /** @param onDamaged takes the block out of use; called within the transaction. */
   constructor(
     readonly tables: SettleTables,
+    readonly log: BlockReader,
+    readonly segments: Segments,
     readonly counters: Counters,
     readonly cache: BlockCache,
     readonly isJob: (job: number) => boolean,
@@ -98,14 +101,14 @@ export class Settling {
 
   /** Ends the transaction's part. */
   write(): void {
-    for (const { key, job, model, paddedLength, marks, items, tokens } of this.#open.values()) {
+    for (const { key, job, model, paddedLength, row, items, tokens } of this.#open.values()) {
       if (items === 0) continue
       this.counters.add(job, { model, paddedLength }, -items, -tokens)
-      if (marks.itemsLeft > 0) this.tables.marks.put(key, marks.encode())
+      if (row.itemsLeft > 0) this.tables.blocks.put(key, row.encode())
       else {
         this.cache.delete(key.toString('latin1'))
-        this.tables.marks.remove(key)
-        this.tables.items.remove(key)
+        this.tables.blocks.remove(key)
+        this.segments.add(row.place.segment, -1, -row.place.bytes)
       }
     }
     for (const [job, chunk] of this.#chunks) this.#writeChunk(job, chunk)
@@ -127,10 +130,10 @@ export class Settling {
   #mark(job: number, model: number, paddedLength: number, sequence: number): boolean {
     const open = this.#blockOf(job, model, paddedLength, sequence)
     if (open === null) return false
-    const row = rowOf(open.block, sequence)
-    if (row < 0 || open.marks.isSettled(row)) return false
-    const tokens = open.block.lengths[row]
-    open.marks.settle(row, tokens)
+    const at = rowOf(open.block, sequence)
+    if (at < 0 || open.row.isSettled(at)) return false
+    const tokens = open.block.lengths[at]
+    open.row.settle(at, tokens)
     open.items += 1
     open.tokens += tokens
     return true
@@ -142,7 +145,7 @@ export class Settling {
       last?.job === job && last.model === model && last.paddedLength === paddedLength
     if (isSameShape && sequence >= last.firstSequence && sequence <= last.lastSequence) return last
     const start = blockKey(job, { model, paddedLength }, sequence)
-    const key = keyAtOrBefore(this.tables.items, start, 12)
+    const key = keyAtOrBefore(this.tables.blocks, start, 12)
     if (key === null) return null
     const name = key.toString('latin1')
     const open = this.#open.get(name) ?? this.#read(key, name)
@@ -156,19 +159,20 @@ export class Settling {
   }
 
   #read(key: Buffer, name: string): OpenBlock | null {
+    const value = this.tables.blocks.getBinary(key)
+    const row = value === undefined ? null : BlockRow.decode(value)
+    if (row === null) return null
     let block = this.cache.get(name)
     if (block === undefined) {
-      const bytes = this.tables.items.getBinary(key)
-      const decoded = bytes === undefined ? null : decodeBlock(aligned(bytes))
+      const bytes = this.log.read(row.place)
+      const decoded = bytes === null ? null : decodeBlock(bytes)
       if (decoded === null) return null
       block = decoded
       this.cache.set(name, block)
     }
-    const row = this.tables.marks.getBinary(key)
-    const marks = row === undefined ? null : BlockMarks.decode(row)
-    if (marks === null || marks.count !== block.count) return null
+    if (row.count !== block.count) return null
     const lastSequence = block.firstSequence + block.sequenceDeltas[block.count - 1]
-    return { ...placeOf(key), key, block, marks, lastSequence, items: 0, tokens: 0 }
+    return { ...placeOf(key), key, block, row, lastSequence, items: 0, tokens: 0 }
   }
 
   #keep(counter: JobCounter, records: Uint8Array, start: number, end: number): void {
@@ -211,9 +215,4 @@ export function keyAtOrBefore(table: Table, key: Buffer, prefixLength: number): 
     return copy.compare(key, 0, prefixLength, 0, prefixLength) === 0 ? copy : null
   }
   return null
-}
-
-/** The bytes, which are the caller's own, at an address that every column can be viewed at. */
-export function aligned(bytes: Uint8Array): Uint8Array {
-  return bytes.byteOffset % 8 === 0 ? bytes : new Uint8Array(bytes)
 }

@@ -1,14 +1,17 @@
-// The full check of a data file: every block, mark, page of ids and chunk of results is read, and the
-// counts are compared with them. It changes nothing and needs no broker.
-import { BlockMarks } from './block-marks.js'
+// The full check of a data folder: every block and its row, page of ids and chunk of results is read, and
+// the counts are compared with them. It changes nothing and needs no broker.
+import { BlockRow } from './block-row.js'
 import { decodeRow, JOB_FIELDS, type JobCounter, shapeName } from './counters.js'
 import type { Environment } from './environment.js'
 import { decodePage, ENTRY_WORDS, Filter } from './id-run.js'
 import { decodeBlock } from './item-block.js'
 import { decodeJob } from './job-row.js'
-import { diskLength, jobKey, placeOf, readBig, shapeKey, TABLES } from './layout.js'
+import { diskLength, jobKey, META_HASH_KEY, placeOf, readBig, shapeKey, TABLES } from './layout.js'
+import { readLogPosition } from './log-position.js'
+import { tailOfLog } from './log-tail.js'
 import { recountJob } from './recount.js'
 import { decodeChunk } from './result-chunk.js'
+import { countSegments } from './segments.js'
 
 /** More of them say nothing more. */
 const PROBLEMS_MAX = 1000
@@ -34,7 +37,13 @@ class Check {
   ids = 0
   results = 0
 
-  constructor(readonly tables: Environment['tables']) {}
+  readonly #unread: { readonly name: string; readonly key: Buffer; readonly value: Buffer }[] = []
+
+  constructor(readonly environment: Environment) {}
+
+  get tables(): Environment['tables'] {
+    return this.environment.tables
+  }
 
   problem(text: string): void {
     if (this.problems.length < PROBLEMS_MAX) this.problems.push(text)
@@ -58,38 +67,72 @@ class Check {
   }
 
   readBlocks(): void {
-    const { items, marks } = this.tables
-    for (const { key, value } of items.getRange({})) {
+    for (const { key, value } of this.environment.tables.blocks.getRange({})) {
       const { job, model, paddedLength, firstSequence } = placeOf(key)
       const name = `block of job ${job}, model ${model}, length ${paddedLength}, from ${firstSequence}`
       if (!this.isKnown(job, name)) continue
       this.blocks += 1
-      const block = decodeBlock(new Uint8Array(value))
-      if (block === null) {
-        this.problem(`${name}: damaged`)
+      const row = BlockRow.decode(value)
+      if (row === null) {
+        this.problem(`${name}: its row is damaged`)
         continue
       }
-      if (block.firstSequence !== firstSequence) this.problem(`${name}: holds another block`)
+      this.items += row.itemsLeft
+      const bytes = this.environment.log.read(row.place)
+      const block = bytes === null ? null : decodeBlock(bytes)
+      if (block === null) {
+        this.#unread.push({ name, key: Buffer.from(key), value: Buffer.from(value) })
+        continue
+      }
+      if (block.firstSequence !== firstSequence || block.count !== row.count)
+        this.problem(`${name}: holds another block`)
       if (block.lengths.some((length) => diskLength(length) !== paddedLength))
         this.problem(`${name}: holds items of another length`)
-      const row = marks.getBinary(key)
-      const mark = row === undefined ? null : BlockMarks.decode(row)
-      if (mark === null || mark.count !== block.count) {
-        this.problem(`${name}: its marks are ${row === undefined ? 'missing' : 'damaged'}`)
-        continue
-      }
       let tokens = 0
-      for (let i = 0; i < block.count; i++) if (!mark.isSettled(i)) tokens += block.lengths[i]
-      if (mark.settledBits() !== mark.count - mark.itemsLeft || tokens !== mark.tokensLeft)
+      for (let i = 0; i < block.count; i++) if (!row.isSettled(i)) tokens += block.lengths[i]
+      if (row.settledBits() !== row.count - row.itemsLeft || tokens !== row.tokensLeft)
         this.problem(`${name}: its marks do not add up`)
-      if (mark.itemsLeft === 0) this.problem(`${name}: all is settled and it is still there`)
-      this.items += mark.itemsLeft
+      if (row.itemsLeft === 0) this.problem(`${name}: all is settled and it is still there`)
     }
-    for (const found of marks.getKeys({})) {
-      const key = Buffer.from(found)
-      const { job, firstSequence } = placeOf(key)
-      if (items.getBinary(key) === undefined)
-        this.problem(`marks of job ${job} from ${firstSequence}: their block is missing`)
+  }
+
+  /** A broker that has the folder open may have moved or settled them since their rows were read. */
+  tellUnread(): void {
+    const { root, tables } = this.environment
+    root.resetReadTxn()
+    for (const { name, key, value } of this.#unread)
+      if (tables.blocks.getBinary(key)?.equals(value)) this.problem(`${name}: damaged`)
+  }
+
+  compareSegments(): void {
+    const { segments, blocks } = this.environment.tables
+    const found = countSegments(blocks)
+    for (const { key, value } of segments.getRange({})) {
+      const segment = key.readUInt32BE(0)
+      const [left, bytes] = decodeRow(value, 2) ?? [-1, -1]
+      const there = found.get(segment) ?? { blocks: 0, bytes: 0 }
+      found.delete(segment)
+      if (left !== there.blocks || bytes !== there.bytes)
+        this.problem(`segment ${segment}: its counts do not add up`)
+    }
+    for (const segment of found.keys()) this.problem(`segment ${segment}: its counts are missing`)
+  }
+
+  /** Accepted items that the next start takes into the index. */
+  readTail(): void {
+    const { tables, dataDir } = this.environment
+    const hashKey = tables.meta.getBinary(META_HASH_KEY)
+    if (hashKey === undefined) return
+    const from = readLogPosition(tables.meta)
+    for (const { header, blocks } of tailOfLog(dataDir, Buffer.from(hashKey), from, (problem) =>
+      this.problem(problem),
+    )) {
+      if (!this.isKnown(header.job, `accepted items of job ${header.job}`)) continue
+      this.blocks += blocks.length
+      for (const { count } of blocks) {
+        this.items += count
+        this.ids += count
+      }
     }
   }
 
@@ -182,10 +225,13 @@ class Check {
   }
 }
 
-export function checkStore({ tables }: Environment): StoreReport {
-  const check = new Check(tables)
+export function checkStore(environment: Environment): StoreReport {
+  const { tables } = environment
+  const check = new Check(environment)
   check.readJobs()
+  check.readTail()
   check.readBlocks()
+  check.compareSegments()
   check.readIds()
   check.readResults()
   check.compareCounts()
@@ -196,6 +242,7 @@ export function checkStore({ tables }: Environment): StoreReport {
       `set aside earlier: a row of ${TABLES[key[0]] ?? '?'} (${Buffer.from(key).toString('hex', 1)})`,
     )
   }
+  check.tellUnread()
   return {
     jobs: check.jobs.size,
     deletedJobs: check.deleted.size,

@@ -1,10 +1,14 @@
-// The writing thread's queue: whatever was asked for while a commit was under way shares the next one.
-// Appends alone are committed by a thread of LMDB's, while those that come are made ready here.
-// While the disk fails appends are refused at once, settlements and jobs wait, and the disk is tried
-// every probeIntervalMs. While less than the reserve is left appends are refused, everything else goes
-// on, and the room is looked at as often.
+// The writing thread's turns. Appends are written to the log, as many at once as came while the last ones
+// were being written, and answered; the index takes them in later. Everything else is answered when a
+// transaction of the index has it, and all that waits shares one.
+//
+// While the disk fails appends are refused at once, settlements and jobs wait, and the disk is tried every
+// probeIntervalMs. While less than the reserve is left appends are refused, everything else goes on, and
+// the room is looked at as often.
 
 import { FabricError } from '@fabric/protocol'
+import { Alarm } from './alarm.js'
+import { AppendQueue } from './append-queue.js'
 import { unpackItems } from './columns.js'
 import { diskFailure, isTreeDamage } from './disk-errors.js'
 import { DiskWatch } from './disk-watch.js'
@@ -19,20 +23,25 @@ import type {
   StoreSize,
   Write,
 } from './messages.js'
-import type { Admitted, Step, Writer } from './writer.js'
+import { type Step, unknownJob, type Writer } from './writer.js'
 
 /** A transaction takes no further write beyond it: it bounds the wait of whoever comes behind. */
 const TRANSACTION_BYTES_MAX = 8 * 2 ** 20
-/** Relaxed: appended and not synced; beyond it appends wait for their commit as with `always`. */
+/** Of the log that the index does not know: a start has to read it. */
+const UNINDEXED_BYTES_MAX = 16 * 2 ** 20
+/** So old the oldest of it may be when there is nothing else to do. */
+const INDEX_INTERVAL_MS = 100
+/** Relaxed: answered and not written; beyond it appends wait for their sync as with `always`. */
 const UNSYNCED_BYTES_MAX = 64 * 2 ** 20
-/** How often the size of the file is told: to ask LMDB for it takes as long as to append some items. */
+/** How often the size of the files is told: to ask LMDB for it takes as long as to append some items. */
 const SIZE_INTERVAL_MS = 100
 
-interface Pending {
+interface PendingStep {
   readonly id: number
   readonly step: Step
   readonly bytes: number
-  isAnswered: boolean
+  /** It waits until so many appends are in the log: no write becomes durable before an earlier one. */
+  readonly behind: number
 }
 
 type Answer = { id: number; value?: unknown; failure?: Failure }
@@ -41,21 +50,23 @@ export class WriteLoop {
   readonly #writer: Writer
   readonly #settings: StoreSettings
   readonly #incoming: Request<Write>[] = []
-  #pending: Pending[] = []
-  #pendingBytes = 0
+  readonly #appends: AppendQueue
+  #steps: PendingStep[] = []
+  #stepBytes = 0
+  /** Jobs that one of the steps deletes. */
+  readonly #ending = new Set<number>()
   #answers: Answer[] = []
   /** Packed items that have been read, to go back with the next answers. */
   #buffers: ArrayBuffer[] = []
   readonly #disk: DiskWatch
+  readonly #alarm = new Alarm(() => this.#turn())
   #isScheduled = false
-  /** The first of the pending are being committed by LMDB's thread. */
-  #isCommitting = false
   #size: StoreSize
   #sizedAt = performance.now()
-  /** Something was committed since the size was asked for. */
+  /** Something was written since the size was asked for. */
   #hasGrown = false
-  #timer: NodeJS.Timeout | null = null
-  #committedAt = 0
+  #writtenAt = 0
+  #triedAt = 0
   #closing: number | null = null
 
   constructor(
@@ -66,6 +77,7 @@ export class WriteLoop {
     readonly onClosed: () => void,
   ) {
     this.#writer = writer
+    this.#appends = new AppendQueue(writer)
     this.#size = writer.size
     this.#settings = settings
     const { diskReserveBytes, probeIntervalMs } = settings
@@ -73,7 +85,7 @@ export class WriteLoop {
       tell({ kind: 'health', health }),
     )
     if (writer.hasWork) this.#schedule()
-    else if (this.#disk.isShort) this.#scheduleIn(probeIntervalMs)
+    else if (this.#disk.isShort) this.#alarm.setIn(probeIntervalMs)
   }
 
   take(request: Request<Write>): void {
@@ -90,57 +102,50 @@ export class WriteLoop {
     })
   }
 
-  /** A turn at the latest in so long; what comes earlier has its turn earlier. */
-  #scheduleIn(delayMs: number): void {
-    if (this.#timer !== null) return
-    this.#timer = setTimeout(() => {
-      this.#timer = null
-      this.#turn()
-    }, delayMs)
-  }
-
   #turn(): void {
     this.#disk.nextTurn()
     this.#admitAll()
-    if (this.#isCommitting) {
-      this.#report()
-      return
-    }
-    const waitMs = this.#nextCommitInMs()
-    if (waitMs > 0) {
-      this.#report()
-      this.#scheduleIn(waitMs)
-      return
-    }
-    if (this.#pending.length > 0 || this.#disk.isFailing || this.#writer.hasWork) this.#commit()
+    this.#writeLog()
+    this.#commitWhenDue()
     this.#report()
-    if (!this.#isCommitting) this.#goOn()
+    this.#goOn()
   }
 
-  /** No commit is under way: whatever there is to do has its turn. */
+  /** All that was asked for is in the index. */
+  get #isIdle(): boolean {
+    const { isEmpty, logged } = this.#appends
+    return isEmpty && logged.length === 0 && this.#steps.length === 0
+  }
+
   #goOn(): void {
-    if (this.#closing !== null && (this.#pending.length === 0 || this.#disk.isFailing)) {
+    const { isEmpty, isWriting } = this.#appends
+    if (this.#closing !== null && (this.#isIdle || (this.#disk.isFailing && !isWriting))) {
       this.#close()
       return
     }
-    if (this.#disk.isFailing) this.#scheduleIn(this.#settings.probeIntervalMs)
-    else if (this.#pending.length > 0 || this.#writer.hasWork) this.#schedule()
-    else if (this.#disk.isShort) this.#scheduleIn(this.#settings.probeIntervalMs)
-    else if (this.#hasGrown) this.#scheduleIn(SIZE_INTERVAL_MS)
+    // When the write is done there is a turn.
+    if (isWriting) return
+    if (this.#disk.isFailing) return
+    if (!isEmpty || this.#steps.length > 0 || this.#writer.hasWork) this.#scheduleUnlessWaiting()
+    else if (this.#disk.isShort) this.#alarm.setIn(this.#settings.probeIntervalMs)
+    else if (this.#hasGrown) this.#alarm.setIn(SIZE_INTERVAL_MS)
   }
 
-  /** A failing disk is tried at intervals; relaxed, what was answered already waits for company. */
-  #nextCommitInMs(): number {
-    if (this.#closing !== null) return 0
-    const sinceMs = performance.now() - this.#committedAt
-    if (this.#disk.isFailing) return this.#settings.probeIntervalMs - sinceMs
-    if (this.#settings.sync !== 'relaxed' || this.#pending.length === 0) return 0
-    const isFull = this.#pendingBytes >= TRANSACTION_BYTES_MAX
-    const isAnswered = !isFull && this.#pending.every((pending) => pending.isAnswered)
-    return isAnswered ? this.#settings.syncIntervalMs - sinceMs : 0
+  /** Relaxed, what was answered already waits for company. */
+  #scheduleUnlessWaiting(): void {
+    const waitMs = this.#nextWriteInMs()
+    if (waitMs <= 0 || this.#steps.length > 0) this.#schedule()
+    else this.#alarm.setIn(waitMs)
   }
 
-  /** Looks up what has come and queues it for the transaction. */
+  #nextWriteInMs(): number {
+    const { isFull, areAllAnswered } = this.#appends
+    const mayWait = this.#settings.sync === 'relaxed' && areAllAnswered && !isFull
+    if (!mayWait || this.#closing !== null || this.#steps.length > 0) return 0
+    return this.#settings.syncIntervalMs - (performance.now() - this.#writtenAt)
+  }
+
+  /** Looks up what has come and queues it. */
   #admitAll(): void {
     for (const { id, ask } of this.#incoming.splice(0)) {
       try {
@@ -166,145 +171,183 @@ export class WriteLoop {
       case 'append':
         this.#admitAppend(id, ask)
         return
-      default: {
-        const bytes = bytesOfOther(ask)
-        const isFull = this.#pendingBytes + bytes > this.#settings.maxHeldResultBytes
-        const { failure } = this.#disk
-        if (failure !== null && isFull) throw new FabricError(failure.code, failure.message)
-        this.#queue({ id, step: ask, bytes, isAnswered: false })
-      }
+      default:
+        this.#admitStep(id, ask)
     }
   }
 
   #admitAppend(id: number, { items, acceptedAtMs }: AppendWrite): void {
     this.#buffers.push(items)
     const columns = unpackItems(items)
+    if (this.#ending.has(columns.job)) throw unknownJob(columns.job)
     const bytes = bytesOf(columns)
     this.#disk.takeAppend(bytes)
-    const step = this.#writer.admit(columns, acceptedAtMs)
-    const isAnswered = this.#settings.sync === 'relaxed' && this.#pendingBytes < UNSYNCED_BYTES_MAX
-    if (isAnswered) this.#answers.push({ id, value: step.codes })
-    this.#queue({ id, step, bytes, isAnswered })
+    const admitted = this.#writer.admit(columns, acceptedAtMs)
+    const isRelaxed = this.#settings.sync === 'relaxed'
+    const isAnswered = isRelaxed && this.#appends.bytes < UNSYNCED_BYTES_MAX
+    if (isAnswered) this.#answers.push({ id, value: admitted.codes })
+    this.#appends.add({ id, admitted, bytes, isAnswered })
   }
 
-  #queue(pending: Pending): void {
-    this.#pending.push(pending)
-    this.#pendingBytes += pending.bytes
-  }
-
-  #commit(): void {
-    let bytes = 0
-    let count = 0
-    while (count < this.#pending.length && bytes < TRANSACTION_BYTES_MAX) {
-      bytes += this.#pending[count].bytes
-      count += 1
-    }
-    const batch = this.#pending.slice(0, count)
-    if (!this.#disk.isFailing && this.#writer.areAppends(batch.map(({ step }) => step))) {
-      void this.#commitBeside(batch)
+  #admitStep(id: number, step: Step): void {
+    if (step.kind === 'commit' && this.#isIdle) {
+      this.#answers.push({ id, value: null })
       return
     }
-    // What the last commit has made durable is not told later for this one.
+    const bytes = bytesOfStep(step)
+    const isFull = this.#stepBytes + bytes > this.#settings.maxHeldResultBytes
+    const { failure } = this.#disk
+    if (failure !== null && (isFull || step.kind === 'commit'))
+      throw new FabricError(failure.code, failure.message)
+    if (step.kind === 'deleteJob') this.#ending.add(step.number)
+    this.#steps.push({ id, step, bytes, behind: this.#appends.added })
+    this.#stepBytes += bytes
+  }
+
+  /** What comes while the kernel writes is admitted meanwhile, and shares the next write. */
+  #writeLog(): void {
+    const { isWriting, isEmpty } = this.#appends
+    if (isWriting || isEmpty || this.#disk.isFailing || this.#nextWriteInMs() > 0) return
+    try {
+      this.#injectFault()
+    } catch (error) {
+      this.#onWriteFailed(error)
+      return
+    }
+    this.#writtenAt = performance.now()
+    this.#appends.writeNext().then(
+      (written) => {
+        this.#hasGrown = true
+        for (const { id, admitted, isAnswered } of written)
+          if (!isAnswered) this.#answers.push({ id, value: admitted.codes })
+        this.#turn()
+      },
+      (error) => {
+        this.#onWriteFailed(error)
+        this.#turn()
+      },
+    )
+  }
+
+  #onWriteFailed(error: unknown): void {
+    const { message } = error as Error
+    this.#triedAt = performance.now()
+    this.#onDiskFailure(
+      diskFailure(error, this.environment.path) ?? { code: 'FABRIC_DISK_FAILED', message },
+    )
+  }
+
+  /** A failing disk is tried at intervals. */
+  #commitWhenDue(): void {
+    const { isFailing } = this.#disk
+    if (isFailing) {
+      const waitMs = this.#settings.probeIntervalMs - (performance.now() - this.#triedAt)
+      if (waitMs > 0 && this.#closing === null) this.#alarm.setIn(waitMs)
+      else this.#commit(this.#readySteps())
+      return
+    }
+    const steps = this.#readySteps()
+    const waitMs = this.#nextIndexInMs()
+    if (steps.length > 0 || waitMs <= 0) this.#commit(steps)
+    else if (waitMs < Number.POSITIVE_INFINITY) this.#alarm.setIn(waitMs)
+  }
+
+  #nextIndexInMs(): number {
+    const { logged, loggedBytes, loggedSinceMs, isEmpty } = this.#appends
+    if (isEmpty && this.#writer.hasWork) return 0
+    if (logged.length === 0) return Number.POSITIVE_INFINITY
+    if (loggedBytes >= UNINDEXED_BYTES_MAX || (this.#closing !== null && isEmpty)) return 0
+    return INDEX_INTERVAL_MS - (performance.now() - loggedSinceMs)
+  }
+
+  #readySteps(): PendingStep[] {
+    const { done } = this.#appends
+    let bytes = 0
+    let count = 0
+    for (const step of this.#steps) {
+      if (step.behind > done || bytes >= TRANSACTION_BYTES_MAX) break
+      bytes += step.bytes
+      count += 1
+    }
+    return this.#steps.slice(0, count)
+  }
+
+  /** @param steps the first of those that wait. */
+  #commit(steps: readonly PendingStep[]): void {
+    // What the log has made durable is not told later for this.
     this.#report()
+    this.#triedAt = performance.now()
     try {
-      this.#commitAll(batch)
-      this.#pending.splice(0, count)
+      if (this.#disk.isFailing) this.#writer.log.probe()
+      this.#commitAll(steps)
     } catch (error) {
-      this.#onCommitFailed(batch, error)
+      const failure = diskFailure(error, this.environment.path)
+      if (failure !== null) this.#onDiskFailure(failure)
+      else this.#commitSingly(steps, error)
     }
   }
 
-  /** By LMDB's thread. What comes meanwhile is admitted behind the batch, which stays pending. */
-  async #commitBeside(batch: readonly Pending[]): Promise<void> {
-    this.#isCommitting = true
-    try {
-      const steps = batch.map(({ step }) => step as Admitted)
-      const isAllAdmitted = batch.length === this.#pending.length
-      const values = await this.#writer.commitAppends(steps, isAllAdmitted, () =>
-        this.#injectFault(),
-      )
-      this.#pending.splice(0, batch.length)
-      this.#onCommitted(batch, values)
-    } catch (error) {
-      this.#onCommitFailed(batch, error)
-    }
-    this.#isCommitting = false
-    this.#turn()
-  }
-
-  #onCommitFailed(batch: readonly Pending[], error: unknown): void {
-    this.#committedAt = performance.now()
-    const failure = diskFailure(error, this.environment.path)
-    if (failure !== null) this.#onDiskFailure(failure)
-    else this.#commitSingly(batch, error)
-  }
-
-  #commitAll(batch: readonly Pending[]): void {
-    const isAllAdmitted = batch.length === this.#pending.length
+  #commitAll(steps: readonly PendingStep[]): void {
+    const { logged, position } = this.#appends
     const values = this.#writer.commit(
-      batch.map(({ step }) => step),
-      isAllAdmitted,
+      logged,
+      steps.map(({ step }) => step),
+      position,
       () => this.#injectFault(),
     )
-    this.#onCommitted(batch, values)
-  }
-
-  #onCommitted(batch: readonly Pending[], values: readonly unknown[]): void {
-    this.#committedAt = performance.now()
     this.#hasGrown = true
-    batch.forEach(({ id, bytes, isAnswered }, index) => {
-      if (!isAnswered) this.#answers.push({ id, value: values[index] })
-      this.#pendingBytes -= bytes
+    this.#appends.indexed()
+    steps.forEach(({ id }, index) => {
+      this.#answers.push({ id, value: values[index] })
     })
+    this.#dropSteps(steps)
     this.#disk.isWell()
   }
 
-  /** Not the disk's fault: the one that cannot be done is answered so, the others are done. */
-  #commitSingly(batch: readonly Pending[], error: unknown): void {
-    this.#rollBack()
-    if (batch.length <= 1) {
-      if (batch.length === 0) throw error
-      this.#pending.shift()
-      this.#pendingBytes -= batch[0].bytes
-      this.#rollBack()
-      if (!batch[0].isAnswered) this.#answers.push({ id: batch[0].id, failure: failureOf(error) })
-      return
+  #dropSteps(steps: readonly PendingStep[]): void {
+    this.#steps.splice(0, steps.length)
+    for (const { bytes, step } of steps) {
+      this.#stepBytes -= bytes
+      if (step.kind === 'deleteJob') this.#ending.delete(step.number)
     }
-    for (const one of batch) {
+  }
+
+  /** Not the disk's fault: the one that cannot be done is answered so, the others are done. */
+  #commitSingly(steps: readonly PendingStep[], error: unknown): void {
+    this.#rollBack()
+    // That appends cannot be taken in is a defect: the thread ends, and says what of.
+    if (steps.length === 0) throw error
+    for (const one of [null, ...steps]) {
       try {
-        this.#commitAll([one])
-        this.#pending.shift()
+        this.#commitAll(one === null ? [] : [one])
       } catch (cause) {
         const failure = diskFailure(cause, this.environment.path)
         if (failure !== null) {
           this.#onDiskFailure(failure)
           return
         }
-        this.#commitSingly([one], cause)
+        this.#rollBack()
+        if (one === null) throw cause
+        this.#answers.push({ id: one.id, failure: failureOf(cause) })
+        this.#dropSteps([one])
       }
     }
   }
 
   /** Appends that were not answered are refused; everything else waits for the disk. */
   #onDiskFailure(failure: Failure): void {
-    const kept: Pending[] = []
-    for (const pending of this.#pending) {
-      if (pending.isAnswered || !('codes' in pending.step)) kept.push(pending)
-      else {
-        this.#answers.push({ id: pending.id, failure })
-        this.#pendingBytes -= pending.bytes
-      }
-    }
-    this.#pending = kept
+    for (const { id } of this.#appends.refuse()) this.#answers.push({ id, failure })
+    // Who waits for the index, to read, asks again.
+    for (const { id, step } of this.#steps)
+      if (step.kind === 'commit') this.#answers.push({ id, failure })
+    this.#steps = this.#steps.filter(({ step }) => step.kind !== 'commit')
     this.#rollBack()
     this.#disk.fails(failure)
+    this.#alarm.setIn(this.#settings.probeIntervalMs)
   }
 
   #rollBack(): void {
-    const admitted = this.#pending.flatMap(({ step }) =>
-      'codes' in step ? [step as Admitted] : [],
-    )
-    this.#writer.rollBack(admitted)
+    this.#writer.rollBack(this.#appends.unindexed())
   }
 
   /** Also of an idle broker: that the disk has filled up, or has room again, is told before an append. */
@@ -334,18 +377,20 @@ export class WriteLoop {
     this.#answers = []
     this.#buffers = []
     const ranges = this.#writer.ranges()
-    this.tell({ kind: 'done', answers, ranges, size: this.#size, buffers }, buffers)
+    const removed = this.#writer.removed()
+    this.tell({ kind: 'done', answers, ranges, size: this.#size, buffers, removed }, buffers)
   }
 
   #close(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#alarm.clear()
     const failure: Failure = this.#disk.failure ?? {
       code: 'FABRIC_INTERNAL',
       message: 'the store was closed',
     }
-    for (const { id, isAnswered } of this.#pending)
-      if (!isAnswered) this.#answers.push({ id, failure })
-    this.#pending = []
+    for (const { id } of this.#appends.refuse()) this.#answers.push({ id, failure })
+    for (const { id } of this.#steps) this.#answers.push({ id, failure })
+    this.#steps = []
+    this.#writer.close()
     this.#answers.push({ id: this.#closing!, value: null })
     this.#report()
     this.onClosed()
@@ -366,5 +411,5 @@ export function failureOf(error: unknown): Failure {
 const bytesOf = ({ tokens, ids, payloads, count }: ItemColumns): number =>
   tokens.byteLength + ids.byteLength + (payloads?.byteLength ?? 0) + 64 * count
 
-const bytesOfOther = (write: Write): number =>
-  write.kind === 'settle' ? write.records.byteLength + 64 * write.jobs.length : 256
+const bytesOfStep = (step: Step): number =>
+  step.kind === 'settle' ? step.records.byteLength + 64 * step.jobs.length : 256

@@ -1,6 +1,7 @@
 // The writing thread: opens the file, tells what is in it, then commits what it is sent.
 import { parentPort, workerData } from 'node:worker_threads'
-import { openEnvironment } from './environment.js'
+import { diskFailure } from './disk-errors.js'
+import { dataFile, openEnvironment } from './environment.js'
 import type { FromWriter, Request, StoreSettings, Write } from './messages.js'
 import { failureOf, WriteLoop } from './write-loop.js'
 import { Writer } from './writer.js'
@@ -24,12 +25,14 @@ try {
   isOpen = true
   const loop = new WriteLoop(environment, settings, writer, tell, () => {
     clearInterval(probes)
+    environment.log.close()
     environment.root.close().finally(() => port.close())
   })
   const probes = setInterval(() => loop.probe(), settings.probeIntervalMs)
   port.on('message', (request: Request<Write>) => loop.take(request))
   tell({ kind: 'opened', recovery: writer.recovery(found), size: writer.size })
 } catch (error) {
-  tell({ kind: 'refused', failure: failureOf(error) })
+  const failure = diskFailure(error, dataFile(settings.dataDir)) ?? failureOf(error)
+  tell({ kind: 'refused', failure })
   port.close()
 }

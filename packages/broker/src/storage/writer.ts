@@ -1,19 +1,26 @@
-// All changes of the data file, many of them in one transaction: what stands here runs in the writing
-// thread, one call at a time. What memory knows of the file (counters, jobs, ids) is changed with the
-// transaction; when that is aborted, memory is read anew.
+// All changes of the index, many of them in one transaction: what stands here runs in the writing thread,
+// one call at a time. What memory knows of the index (counters, jobs, ids, what is left in each segment) is
+// changed with the transaction; when that is aborted, memory is read anew.
+//
+// An append is durable once it is in the log (log-writer.ts); the index takes it in with a later
+// transaction, many of them at once, which also notes how far in the log it has come. Everything else is
+// durable with its transaction.
 import { randomBytes } from 'node:crypto'
 import { FabricError } from '@fabric/protocol'
-import { STATUSES } from '../results/log.js'
+import type { LoggedBlock } from './append-header.js'
+import { BlockRow } from './block-row.js'
 import { BufferPool } from './buffer-pool.js'
-import { Counters, type JobCounter } from './counters.js'
+import { Counters } from './counters.js'
 import { type Environment, sizeOf } from './environment.js'
 import { DIGEST_KEY_BYTES } from './id-digest.js'
 import { IdIndex } from './id-index.js'
+import { concatWords } from './id-run.js'
 import { type EncodedAppend, encodeAppend } from './item-append.js'
 import type { ItemColumns } from './item-block.js'
 import { JobRemoval } from './job-removal.js'
 import { decodeJob, encodeJob } from './job-row.js'
 import {
+  blockKey,
   FORMAT_VERSION,
   jobKey,
   META_FORMAT,
@@ -22,13 +29,18 @@ import {
   META_SEQUENCE,
   META_TIMED,
 } from './layout.js'
+import { type LogPosition, readLogPosition, writeLogPosition } from './log-position.js'
+import { tailInPieces } from './log-recovery.js'
+import { type LogWriter, openLog } from './log-writer.js'
 import type { AppendWrite, ResultRange, StoreSettings, StoreSize, Write } from './messages.js'
 import { ReadResults } from './read-results.js'
 import { recountJob } from './recount.js'
+import { recoveredJobs } from './recovered-job.js'
+import { removeSegments } from './segment-removal.js'
+import { Segments } from './segments.js'
 import { setAside } from './set-aside.js'
 import { BlockCache, Settling } from './settling.js'
-import type { RecoveredJob, Recovery, StoredDeadline, StoredJob, StoreProblem } from './store.js'
-import { deadlinesIn } from './stored-deadlines.js'
+import type { Recovery, StoredJob, StoreProblem } from './store.js'
 
 /** Of 64 KiB, mostly. */
 const BLOCKS_CACHED = 64
@@ -36,14 +48,25 @@ const BLOCKS_CACHED = 64
 /** Encoded appends whose memory waits for the next ones. */
 const POOL_BYTES_MAX = 32 * 2 ** 20
 
-/** An append whose ids have been looked up, and whose blocks are ready to be put. */
+/** An append whose ids have been looked up, ready for the log. */
 export interface Admitted {
   readonly codes: Uint8Array
   readonly entries: Uint32Array
   readonly encoded: EncodedAppend
 }
 
-export type Step = Admitted | Exclude<Write, AppendWrite | { kind: 'lookup' } | { kind: 'close' }>
+/** One that is in the log and not in the index yet. */
+export interface Logged extends Pick<Admitted, 'entries'> {
+  readonly encoded: Pick<EncodedAppend, 'job' | 'accepted' | 'last' | 'blocks'>
+  /** Of its begin. */
+  readonly segment: number
+  readonly offset: number
+}
+
+export type Step = Exclude<
+  Write,
+  AppendWrite | { kind: 'lookup' } | { kind: 'sequenceOf' } | { kind: 'close' }
+>
 
 export class Writer {
   readonly #counters = new Counters()
@@ -58,19 +81,28 @@ export class Writer {
   #ranges = new Map<number, ResultRange>()
   /** Told only when the transaction that set something aside has been committed. */
   #problems: StoreProblem[] = []
+  #removed: number[] = []
+  /** Up to where the index knows the log. */
+  #known: LogPosition
+  readonly log: LogWriter
+  readonly #segments: Segments
 
   constructor(
     readonly environment: Environment,
-    settings: Pick<StoreSettings, 'maxKeptResultBytes'>,
+    settings: Pick<StoreSettings, 'maxKeptResultBytes' | 'sync'>,
     readonly onProblem: (problem: StoreProblem) => void,
     recentIdsMax?: number,
   ) {
-    const { tables } = environment
+    const { tables, dataDir } = environment
     this.#prepare()
+    const hashKey = Buffer.from(tables.meta.getBinary(META_HASH_KEY)!)
+    this.#segments = new Segments(tables.segments, tables.blocks)
+    this.#known = readLogPosition(tables.meta)
+    this.log = openLog(dataDir, hashKey, settings.sync !== 'never', this.#known)
     this.#ids = new IdIndex(
       tables.ids,
       tables.filters,
-      tables.meta.getBinary(META_HASH_KEY)!,
+      hashKey,
       (table, key) =>
         onProblem({
           message: `a page of ids is damaged (${table} ${key.toString('hex')}): submissions that repeat an id of it are taken for new`,
@@ -78,26 +110,41 @@ export class Writer {
         }),
       recentIdsMax,
     )
-    this.#removal = new JobRemoval(tables)
+    this.#removal = new JobRemoval(tables, this.#segments)
     this.#readResults = new ReadResults(tables.results, settings.maxKeptResultBytes)
     this.#load()
+    this.#recover(hashKey)
+  }
+
+  /** Brings into the index what was accepted and stands in the log alone. */
+  #recover(hashKey: Buffer): void {
+    const { dataDir } = this.environment
+    const tell = (message: string) => this.onProblem({ message, lost: null })
+    const known = this.#known
+    for (const { logged, position } of tailInPieces(dataDir, hashKey, known, this.#ids, tell)) {
+      this.#remember(logged)
+      this.commit(logged, [], position, () => {})
+    }
+    // Whatever else an earlier life left in its last segment stays behind.
+    const isBehind = [...this.log.segments()].some(
+      ([segment, size]) =>
+        segment > known.segment || (segment === known.segment && size > known.offset),
+    )
+    if (isBehind) this.commit([], [], this.log.position, () => {})
   }
 
   /** The state on disk, for the start. */
   recovery(problems: readonly string[]): Recovery {
-    const jobs: RecoveredJob[] = []
-    const { tables } = this.environment
-    // Only a file that ever held a deadline is looked through for them.
-    const deadlines = tables.meta.getBinary(META_TIMED) === undefined ? null : deadlinesIn(tables)
-    for (const job of this.#jobs.values()) {
-      const ofJob = deadlines?.get(job.number) ?? []
-      jobs.push(recovered(job, this.#counters.job(job.number), ofJob))
-    }
+    const jobs = recoveredJobs(this.environment, this.#jobs.values(), this.#counters)
     return { jobs, lastSequence: this.#lastSequence, lastJob: this.#lastJob, problems }
   }
 
   get size(): StoreSize {
-    return sizeOf(this.environment)
+    const { fileBytes, usedBytes } = sizeOf(this.environment)
+    return {
+      fileBytes: fileBytes + this.log.bytes,
+      usedBytes: usedBytes + this.#segments.bytesLeft,
+    }
   }
 
   /**
@@ -121,65 +168,49 @@ export class Writer {
 
   /**
    * One transaction, durable when this returns. Throws what LMDB threw; then nothing has changed.
-   * @param isAllAdmitted whether these are all the appends that were admitted.
+   * @param logged in the order in which they stand in the log, and all that stands there up to `position`.
    */
-  commit(steps: readonly Step[], isAllAdmitted: boolean, beforeCommit: () => void): unknown[] {
+  commit(
+    logged: readonly Logged[],
+    steps: readonly Step[],
+    position: LogPosition,
+    beforeCommit: () => void,
+  ): unknown[] {
     const { root, tables } = this.environment
     this.#problems = []
     this.#ranges = new Map()
     const answers = root.transactionSync(() => {
-      const settling = new Settling(
-        tables,
-        this.#counters,
-        this.#blocks,
-        (job) => this.#jobs.has(job),
-        (key) => this.#setAside('items', key, settling),
-      )
+      this.#takeIn(logged)
+      const settling = this.#settling()
       const answered = steps.map((step) => this.#apply(step, settling))
       settling.write()
       this.#readResults.trim(this.#counters)
-      this.#ids.flushSome(isAllAdmitted)
-      this.#ids.mergeSome()
+      this.#ids.work()
       this.#removal.step()
       this.#counters.write(tables.counters)
+      this.#segments.write()
       this.#writeSequence()
+      writeLogPosition(tables.meta, position)
       beforeCommit()
       return answered
     })
     for (const problem of this.#problems) this.onProblem(problem)
-    this.#release(steps)
+    this.#known = position
+    this.#removeSegments()
     return answers
   }
 
-  /** Whether `commitAppends` may take the steps: nothing in them reads what they, or a step of work, write. */
-  areAppends(steps: readonly Step[]): steps is readonly Admitted[] {
-    if (steps.length === 0 || this.#removal.hasWork || this.#ids.isMerging) return false
-    return steps.every((step) => 'codes' in step && this.#jobs.has(step.encoded.job))
-  }
-
-  /**
-   * The same for appends alone, on a thread of LMDB's, so that this one can make the next ones ready.
-   * Nothing else may be committed until it resolves, and what it rejects with leaves memory to be read
-   * anew, as with `commit`.
-   */
-  async commitAppends(
-    steps: readonly Admitted[],
-    isAllAdmitted: boolean,
-    beforeCommit: () => void,
-  ): Promise<Uint8Array[]> {
-    const { root, tables } = this.environment
-    this.#ranges = new Map()
-    beforeCommit()
-    // What threw in here would be committed as far as it had come: it only puts what is ready.
-    const committed = root.batch(() => {
-      for (const step of steps) this.#append(step)
-      this.#ids.flushSome(isAllAdmitted)
-      this.#counters.write(tables.counters)
-      this.#writeSequence()
-    })
-    await committed.catch(rethrowCommitError)
-    this.#release(steps)
-    return steps.map(({ codes }) => codes)
+  #settling(): Settling {
+    const settling: Settling = new Settling(
+      this.environment.tables,
+      this.environment.log,
+      this.#segments,
+      this.#counters,
+      this.#blocks,
+      (job) => this.#jobs.has(job),
+      (key) => this.#setAside('blocks', key, settling),
+    )
+    return settling
   }
 
   /** Work that waits for a transaction of its own when nothing is written. */
@@ -187,13 +218,36 @@ export class Writer {
     return this.#removal.hasWork || this.#ids.hasWork
   }
 
-  /** After an abort. @param pending appends that were admitted and are not applied yet. */
-  rollBack(pending: readonly Admitted[]): void {
+  /** After an abort. @param pending appends that were admitted and are not in the index yet. */
+  rollBack(pending: readonly Pick<Logged, 'entries' | 'encoded'>[]): void {
     this.#ids.forget()
     // It may hold a block that was never committed, and its sequences may come again.
     this.#blocks.clear()
     this.#load()
-    for (const { encoded, entries } of pending) this.#ids.remember(encoded.job, entries)
+    this.#remember(pending)
+  }
+
+  #remember(appends: readonly Pick<Logged, 'entries' | 'encoded'>[]): void {
+    for (const { encoded, entries } of appends)
+      if (this.#jobs.has(encoded.job)) this.#ids.remember(encoded.job, entries)
+  }
+
+  #removeSegments(): void {
+    for (const segment of removeSegments(this.log, this.#segments, this.#known)) {
+      this.environment.log.forget(segment)
+      this.#removed.push(segment)
+    }
+  }
+
+  /** A drained store keeps no segment. */
+  close(): void {
+    this.log.endSegment()
+    this.#removeSegments()
+  }
+
+  /** Segments whose files were removed since it was asked. */
+  removed(): number[] {
+    return this.#removed.splice(0)
   }
 
   /** Of jobs whose results the last commit changed. */
@@ -205,7 +259,6 @@ export class Writer {
   }
 
   #apply(step: Step, settling: Settling): unknown {
-    if ('codes' in step) return this.#append(step)
     switch (step.kind) {
       case 'settle':
         for (const job of new Set(step.jobs)) this.#noteRange(job)
@@ -225,27 +278,35 @@ export class Writer {
     }
   }
 
-  #append({ codes, entries, encoded }: Admitted): Uint8Array {
-    const { job, accepted, first, last, blocks } = encoded
-    if (!this.#jobs.has(job)) throw unknownJob(job)
-    if (accepted === 0) return codes
-    const { tables } = this.environment
-    this.#lastSequence = last
-    this.#counters.change(job).accepted += accepted
-    for (const { shape, count, tokens, haveDeadline, key, value, marks } of blocks) {
-      tables.items.put(key, value)
-      tables.marks.put(key, marks)
-      if (haveDeadline) tables.meta.put(META_TIMED, Buffer.from([1]))
-      this.#counters.add(job, shape, count, tokens)
+  #takeIn(logged: readonly Logged[]): void {
+    const entries = new Map<number, Uint32Array[]>()
+    for (const append of logged) {
+      const { job, accepted, last, blocks } = append.encoded
+      // The job may have been deleted since the append was admitted.
+      if (accepted === 0 || !this.#jobs.has(job)) continue
+      this.#lastSequence = Math.max(this.#lastSequence, last)
+      this.#counters.change(job).accepted += accepted
+      for (const block of blocks) this.#addBlock(job, block, append)
+      const ofJob = entries.get(job)
+      if (ofJob === undefined) entries.set(job, [append.entries])
+      else ofJob.push(append.entries)
     }
-    this.#ids.store(job, first, entries)
-    return codes
+    for (const [job, parts] of entries) this.#ids.store(job, concatWords(parts))
   }
 
-  /** Committed blocks are read from the file. */
-  #release(steps: readonly Step[]): void {
-    for (const step of steps)
-      if ('codes' in step && step.encoded.buffer !== null) this.#pool.give(step.encoded.buffer)
+  #addBlock(job: number, block: LoggedBlock, { segment, offset }: LogPosition): void {
+    const { shape, count, tokens, haveDeadline, firstSequence, at, bytes } = block
+    const { tables } = this.environment
+    const row = BlockRow.of(count, tokens, haveDeadline, { segment, offset: offset + at, bytes })
+    tables.blocks.put(blockKey(job, shape, firstSequence), row.encode())
+    if (haveDeadline) tables.meta.put(META_TIMED, Buffer.from([1]))
+    this.#counters.add(job, shape, count, tokens)
+    this.#segments.add(segment, 1, bytes)
+  }
+
+  /** The memory of an append that is in the log is used for others. */
+  release(appends: readonly Admitted[]): void {
+    for (const { encoded } of appends) if (encoded.buffer !== null) this.#pool.give(encoded.buffer)
   }
 
   #putJob(job: StoredJob): void {
@@ -272,9 +333,9 @@ export class Writer {
     this.#removal.add(number)
   }
 
-  #setAside(table: 'items' | 'results', key: Buffer, settling: Settling): void {
+  #setAside(table: 'blocks' | 'results', key: Buffer, settling: Settling): void {
     settling.forget(key)
-    const problem = setAside(this.environment.tables, this.#counters, table, key)
+    const problem = setAside(this.environment, this.#counters, this.#segments, table, key)
     if (problem !== null) this.#problems.push(problem)
   }
 
@@ -306,6 +367,7 @@ export class Writer {
     this.#jobs.clear()
     this.#removal.clear()
     this.#readResults.clear()
+    this.#segments.load()
     this.#lastSequence = tables.meta.getBinary(META_SEQUENCE)?.readDoubleLE(0) ?? 0
     this.#lastJob = tables.meta.getBinary(META_LAST_JOB)?.readDoubleLE(0) ?? -1
     const recount = new Set<number>()
@@ -335,38 +397,5 @@ export class Writer {
   }
 }
 
-const unknownJob = (job: number) =>
+export const unknownJob = (job: number) =>
   new FabricError('FABRIC_NOT_FOUND', `no job ${job} in the store`)
-
-function recovered(
-  job: StoredJob,
-  counter: JobCounter,
-  deadlines: readonly StoredDeadline[],
-): RecoveredJob {
-  return {
-    ...job,
-    accepted: counter.accepted,
-    settled: Object.fromEntries(
-      STATUSES.map((status) => [status, counter[status]]),
-    ) as RecoveredJob['settled'],
-    lost: counter.lost,
-    deadlines,
-    shapes: Array.from(counter.shapes.values(), ({ shape, items, tokens }) => ({
-      ...shape,
-      items,
-      tokens,
-    })),
-    results: {
-      firstOffset: counter.firstOffset,
-      endOffset: counter.endOffset,
-      readOffset: counter.readOffset,
-      unreadBytes: counter.unreadBytes,
-    },
-  }
-}
-
-/** LMDB's thread tells why it could not commit behind a promise of its own. */
-async function rethrowCommitError(error: Error & { commitError?: Promise<never> }): Promise<never> {
-  if (error.commitError !== undefined) await error.commitError
-  throw error
-}

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { dataFile } from '../../src/storage/environment.ts'
+import { segmentPath } from '../../src/storage/segment-file.ts'
 import { folder, store } from './support/folder.ts'
 import { blockOf, item, job, settled } from './support/items.ts'
 
@@ -33,15 +33,14 @@ test('verify says that all is in order, or what is not, and changes nothing', as
   const dataDir = await filled()
   const good = run('verify', '--data-dir', dataDir)
   expect(good).toMatchObject({ status: 0, lines: expect.arrayContaining([`${dataDir}: in order`]) })
-  const file = readFileSync(dataFile(dataDir))
-  // Every copy of the page is turned: which of them is in use is LMDB's to know.
-  const token = Buffer.from([1, 0x7a, 0x7a, 0x7a])
-  for (let at = file.indexOf(token); at >= 0; at = file.indexOf(token, at + 1)) file[at] = 9
-  writeFileSync(dataFile(dataDir), file)
+  const path = segmentPath(dataDir, 1)
+  const file = readFileSync(path)
+  file[file.indexOf(Buffer.from([1, 0x7a, 0x7a, 0x7a]))] = 9
+  writeFileSync(path, file)
   const bad = run('verify', '--data-dir', dataDir)
   expect(bad.status).toBe(1)
   expect(bad.stdout).toContain('block of job 1, model 1, length 8, from 1: damaged')
-  expect(readFileSync(dataFile(dataDir)).equals(file)).toBe(true)
+  expect(readFileSync(path).equals(file)).toBe(true)
   const json = JSON.parse(run('verify', '--data-dir', dataDir, '--json').stdout)
   expect(json.problems.length).toBe(1)
   const dumped = run('dump', '--data-dir', dataDir, '--items')

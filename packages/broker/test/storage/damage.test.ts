@@ -1,12 +1,14 @@
 // Damaged data files: what can be read is served, what cannot is set aside and counted, and who cannot
 // start says what to do.
-import { copyFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { BlockRow } from '../../src/storage/block-row.ts'
 import { dataFile, openEnvironment } from '../../src/storage/environment.ts'
 import { blockKey, META_FORMAT, resultKey } from '../../src/storage/layout.ts'
+import { segmentPath } from '../../src/storage/segment-file.ts'
 import type { Store, StoreProblem } from '../../src/storage/store.ts'
 import { checkStore } from '../../src/storage/verify.ts'
-import { folder, folderInMemory, store } from './support/folder.ts'
+import { folderInMemory, store } from './support/folder.ts'
 import { blockOf, item, job, settled } from './support/items.ts'
 import { Random } from './support/random.ts'
 
@@ -30,17 +32,24 @@ async function addGroup(one: Store, group: number): Promise<void> {
 }
 
 /** Turns a byte of a row's value. */
-async function damage(
-  dataDir: string,
-  table: 'items' | 'marks' | 'results' | 'counters',
-  key: Buffer,
-) {
+async function damage(dataDir: string, table: 'blocks' | 'results' | 'counters', key: Buffer) {
   const environment = openEnvironment(dataDir)
   const bytes = environment.tables[table].getBinary(key)!
   bytes[bytes.length - 1] ^= 1
   await environment.tables[table].put(key, bytes)
   await environment.root.flushed
   await environment.root.close()
+}
+
+/** Turns the last byte of a block in the log. */
+async function damageBlock(dataDir: string, key: Buffer) {
+  const environment = openEnvironment(dataDir, { readOnly: true })
+  const { place } = BlockRow.decode(environment.tables.blocks.getBinary(key)!)!
+  await environment.root.close()
+  const path = segmentPath(dataDir, place.segment)
+  const bytes = readFileSync(path)
+  bytes[place.offset + place.bytes - 1] ^= 1
+  writeFileSync(path, bytes)
 }
 
 async function problemsOf(dataDir: string): Promise<readonly string[]> {
@@ -51,12 +60,14 @@ async function problemsOf(dataDir: string): Promise<readonly string[]> {
 }
 
 describe('damage', () => {
-  test.each(['items', 'marks'] as const)(
-    'a block whose %s are damaged is set aside, its items count as lost, the others go on',
-    async (table) => {
+  test.each(['bytes', 'row'] as const)(
+    'a block whose %s cannot be read is set aside, its items count as lost, the others go on',
+    async (what) => {
       const dataDir = folderInMemory()
       await filled(dataDir)
-      await damage(dataDir, table, blockKey(1, SHAPE, 11))
+      const key = blockKey(1, SHAPE, 11)
+      if (what === 'row') await damage(dataDir, 'blocks', key)
+      else await damageBlock(dataDir, key)
       expect((await problemsOf(dataDir)).length).toBeGreaterThan(0)
       const one = await store(dataDir)
       const told = new Promise<StoreProblem>((resolve) => {
@@ -85,7 +96,7 @@ describe('damage', () => {
   test('a settlement that meets a damaged block sets it aside too', async () => {
     const dataDir = folderInMemory()
     await filled(dataDir)
-    await damage(dataDir, 'items', blockKey(1, SHAPE, 1))
+    await damageBlock(dataDir, blockKey(1, SHAPE, 1))
     const one = await store(dataDir)
     const told = new Promise<StoreProblem>((resolve) => {
       one.onProblem = resolve
@@ -178,47 +189,3 @@ describe('damage', () => {
     }
   })
 })
-
-describe('a power cut', () => {
-  // What reaches the disk between two syncs is any part of the pages written since the first. LMDB
-  // syncs the pages of a transaction before it writes its meta page, so with the old meta page the
-  // state is the old one, whichever of the new pages are there, whole or torn.
-  test('pages of an unfinished commit, dropped or torn, leave the state of the commit before', async () => {
-    const dataDir = folder()
-    await filled(dataDir, 6)
-    const path = dataFile(dataDir)
-    const random = new Random(Number(process.env.SEED ?? 1))
-    const before = `${path}.before`
-    for (let group = 6; group < 12; group++) {
-      copyFileSync(path, before)
-      const one = await store(dataDir)
-      const items = Array.from({ length: 10 }, (_, i) => item(`${group}-${i}`, 5))
-      const sequences = Float64Array.from(items, (_, i) => 10 * group + i + 1)
-      const expected = one.recovery
-      await one.append({ job: 1, block: blockOf(1, items), sequences, acceptedAtMs: 0 })
-      await one.close()
-      const after = readFileSync(path)
-      const torn = tear(readFileSync(before), after, random)
-      writeFileSync(path, torn)
-      const again = await store(dataDir)
-      expect(again.recovery).toEqual(expected)
-      const known = await again.lookup(blockOf(1, items))
-      expect(Array.from(known)).toEqual(items.map(() => 0))
-      await again.close()
-      expect(await problemsOf(dataDir)).toEqual([])
-      // Go on from the whole commit.
-      writeFileSync(path, after)
-    }
-  })
-})
-
-/** The old meta pages, and of every other page the old bytes, the new ones, or some of each. */
-function tear(before: Buffer, after: Buffer, random: Random): Buffer {
-  const torn = Buffer.alloc(Math.max(before.length, after.length))
-  before.copy(torn)
-  for (let at = 2 * PAGE; at < after.length; at += PAGE) {
-    const sectors = random.pick([0, 8, 8, random.below(9)])
-    after.copy(torn, at, at, Math.min(after.length, at + 512 * sectors))
-  }
-  return torn
-}

@@ -46,6 +46,8 @@ describe('a failing disk', () => {
       const items = [item('a', 3), item('b', 3)]
       const written = append(items)
       await one.append(written)
+      // The index has them when this is answered.
+      await one.find(0)
 
       const degraded = healthOf(one, 'degraded')
       faults[0] = errno
@@ -73,6 +75,24 @@ describe('a failing disk', () => {
       expect(again.recovery.jobs[0]).toMatchObject({ accepted: 3, settled: { completed: 1 } })
     },
   )
+
+  test('what the index has not taken in when the disk fails is read when the disk is well', async () => {
+    const faults = new Int32Array(new SharedArrayBuffer(8))
+    const one = await store(folderInMemory(), { faults, probeIntervalMs: 5 })
+    await one.createJob(job(1))
+    const degraded = healthOf(one, 'degraded')
+    await one.append(append([item('a', 3)]))
+    faults[0] = EIO
+    const shape = { model: 1, paddedLength: 8 }
+    const read = () => one.read(1, shape, 100, 100)
+    await expect(read()).rejects.toMatchObject({ code: 'FABRIC_DISK_FAILED' })
+    await degraded
+    await expect(read()).rejects.toMatchObject({ code: 'FABRIC_DISK_FAILED' })
+    const ok = healthOf(one, 'ok')
+    faults[0] = 0
+    await ok
+    expect((await read())!.sequences.length).toBe(1)
+  })
 
   test('settlements beyond maxHeldResultBytes are refused while the disk fails', async () => {
     const faults = new Int32Array(new SharedArrayBuffer(8))
@@ -111,7 +131,7 @@ describe('a failing disk', () => {
     expect(order.length).toBe(51)
   })
 
-  test('relaxed, an append is answered before its commit, and closing commits it', async () => {
+  test('relaxed, an append is answered before it is written, and closing writes it', async () => {
     const dataDir = folderInMemory()
     const one = await store(dataDir, { sync: 'relaxed', syncIntervalMs: 60_000 })
     await one.createJob(job(1))

@@ -47,9 +47,8 @@ describe('ids on disk', () => {
       const { codes, entries } = index.admit({ ...columns(first, GROUP), job: 1 })
       expect(codes.every((code) => code === SUBMIT_ACCEPTED)).toBe(true)
       root.transactionSync(() => {
-        index.store(1, first, entries)
-        index.flushSome(true)
-        index.mergeSome()
+        index.store(1, entries)
+        index.work()
       })
       count += GROUP
       if (count % (GROUP * 37) === 0) index = open()
@@ -57,8 +56,7 @@ describe('ids on disk', () => {
         // A merge step that was taken back is taken again.
         expect(() =>
           root.transactionSync(() => {
-            index.flushSome(true)
-            index.mergeSome()
+            index.work()
             throw new Error('aborted')
           }),
         ).toThrow('aborted')
@@ -68,8 +66,7 @@ describe('ids on disk', () => {
     index.lookup(columns(1, 1))
     for (let rounds = 0; index.hasWork && rounds < 1000; rounds++)
       root.transactionSync(() => {
-        index.flushSome(true)
-        index.mergeSome()
+        index.work()
       })
     expect(index.hasWork).toBe(false)
     for (const key of tables.filters.getKeys({})) levels.add(key[4])
@@ -97,21 +94,24 @@ describe('ids on disk', () => {
         throw new Error('damaged')
       }
       const open = () => new IdIndex(tables.ids, tables.filters, KEY, fail, RECENT_MAX)
-      // 9,600 ids are 19 pages, in three pieces; 600 pages of level 0 go in three more.
+      // 9,600 ids are 19 pages, in three pieces; 600 pages of level 0 go in two more.
       const RECENT_MAX = 9_600
       const group = 16
       let index = open()
       let count = 0
-      const add = (groups: number) =>
-        root.transactionSync(() => {
-          for (let i = 0; i < groups; i++) {
-            const { codes, entries } = index.admit(columns(count + 1, group))
-            expect(codes.every((code) => code === SUBMIT_ACCEPTED)).toBe(true)
-            index.store(1, count + 1, entries)
-            count += group
-          }
-        })
-      const flushSome = () => root.transactionSync(() => index.flushSome(true))
+      // With a page stored, or nothing, a transaction does one step.
+      const work = () => root.transactionSync(() => index.work())
+      const add = (groups: number) => {
+        for (let i = 0; i < groups; i++) {
+          const { codes, entries } = index.admit(columns(count + 1, group))
+          expect(codes.every((code) => code === SUBMIT_ACCEPTED)).toBe(true)
+          root.transactionSync(() => {
+            index.store(1, entries)
+            index.work()
+          })
+          count += group
+        }
+      }
       // A hundred of each thousand: each page of the run has some of them.
       const knowsAll = () => {
         for (let first = 1; first < count; first += 1000)
@@ -121,15 +121,16 @@ describe('ids on disk', () => {
         expect(index.lookup(columns(count + 1, 50))).toEqual(new Uint8Array(50))
       }
       add(RECENT_MAX / group)
-      for (let i = 0; i < transactions; i++) {
-        flushSome()
+      // The last of them has done the first step.
+      for (let i = 1; i < transactions; i++) {
+        work()
         knowsAll()
       }
       index = open()
       knowsAll()
       add(RECENT_MAX / group)
       for (let rounds = 0; index.hasWork && rounds < 100; rounds++) {
-        flushSome()
+        work()
         knowsAll()
       }
       expect(index.hasWork).toBe(false)

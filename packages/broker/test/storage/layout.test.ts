@@ -1,6 +1,12 @@
 // The bytes of docs/disk-format.md: a change of them is a new format version.
 import { describe, expect, test } from 'vitest'
-import { BlockMarks } from '../../src/storage/block-marks.ts'
+import {
+  appendHeaderBytes,
+  type LoggedBlock,
+  readAppendHeader,
+  writeAppendHeader,
+} from '../../src/storage/append-header.ts'
+import { BlockRow } from '../../src/storage/block-row.ts'
 import { bodyDigest } from '../../src/storage/id-digest.ts'
 import {
   decodeBlock,
@@ -15,10 +21,15 @@ import { decodeChunk, readRecord, sealChunk, writeRecord } from '../../src/stora
 import { blockOf, columnsOf, item, job, settled } from './support/items.ts'
 
 const SHAPE = { model: 2, paddedLength: 16 }
+const PLACE = { segment: 2, offset: 256, bytes: 16 }
+const HASH_KEY = Buffer.from('0123456789abcdef')
 const encoded = (columns: ItemColumns, rows: number[], acceptedAtMs = 0) => {
   const extent = nextBlock(columns, rows, 0)
   const buffer = new ArrayBuffer(8 * Math.ceil(extent.bytes / 8))
-  return encodeBlock(columns, bodiesOf(columns), rows, 0, extent, acceptedAtMs, buffer, 0)
+  const crc = encodeBlock(columns, bodiesOf(columns), rows, 0, extent, acceptedAtMs, buffer, 0)
+  const bytes = Buffer.from(buffer, 0, extent.bytes)
+  expect(bytes.readUInt32LE(4)).toBe(crc)
+  return bytes
 }
 /** Of items with tokens; a block with payloads needs none. */
 const bodiesOf = ({ count, model, lengths, tokens, tokenStarts }: ItemColumns) =>
@@ -32,7 +43,7 @@ const turned = (bytes: Buffer, bit: number) => {
   return copy
 }
 
-describe('disk format 1', () => {
+describe('disk format 2', () => {
   test('keys are big-endian, so that blocks of a shape stand in order of sequence', () => {
     expect(blockKey(1, SHAPE, 2 ** 33 + 5).toString('hex')).toBe(
       '00000001000000020000001000000002' + '00000005',
@@ -118,22 +129,66 @@ describe('disk format 1', () => {
     expect([bytes.readInt32LE(48 + 4 * 6), bytes.readInt32LE(48 + 4 * 7)]).toEqual([0, 700])
     expect(Array.from(decodeBlock(new Uint8Array(bytes))!.deadlineMs!)).toEqual([0, 700])
     expect(write(Int32Array.of(0, 0)).length).toBe(bytes.length - 8)
-    expect(BlockMarks.decode(BlockMarks.of(2, 18, true).encode())!.haveDeadline).toBe(true)
+    expect(BlockRow.decode(BlockRow.of(2, 18, true, PLACE).encode())!.haveDeadline).toBe(true)
   })
 
-  test('marks', () => {
-    const marks = BlockMarks.of(40, 100)
-    marks.settle(0, 7)
-    marks.settle(33, 3)
-    const bytes = marks.encode()
+  test('the row of a block', () => {
+    const row = BlockRow.of(40, 100, false, PLACE)
+    row.settle(0, 7)
+    row.settle(33, 3)
+    const bytes = row.encode()
     expect(bytes.subarray(4).toString('hex')).toBe(
-      '28000000' + '26000000' + '00000000' + '0000000000805640' + '01000000' + '02000000',
+      '28000000' +
+        '26000000' +
+        '00000000' +
+        '0000000000805640' +
+        '0000000000007040' +
+        '02000000' +
+        '10000000' +
+        '01000000' +
+        '02000000',
     )
-    const read = BlockMarks.decode(bytes)!
+    const read = BlockRow.decode(bytes)!
+    expect(read.place).toEqual(PLACE)
+    expect(BlockRow.decode(read.movedTo({ ...PLACE, segment: 9 }).encode())).toMatchObject({
+      itemsLeft: 38,
+      place: { segment: 9, offset: 256 },
+    })
     expect([read.isSettled(0), read.isSettled(1), read.isSettled(33)]).toEqual([true, false, true])
     expect([read.itemsLeft, read.tokensLeft, read.settledBits()]).toEqual([38, 90, 2])
     for (let bit = 0; bit < 8 * bytes.length; bit++)
-      expect(BlockMarks.decode(turned(bytes, bit))).toBeNull()
+      expect(BlockRow.decode(turned(bytes, bit))).toBeNull()
+  })
+
+  test('the header of an append', () => {
+    const block = (at: number): LoggedBlock => ({
+      shape: SHAPE,
+      count: 3,
+      tokens: 40,
+      haveDeadline: true,
+      firstSequence: 2 ** 33,
+      at,
+      bytes: 13,
+      crc: 7,
+    })
+    const headerBytes = appendHeaderBytes(2)
+    const blocks = [block(headerBytes), block(headerBytes + 16)]
+    const bytes = Buffer.alloc(headerBytes + 32)
+    writeAppendHeader(bytes, HASH_KEY, 'moved', 5, 4096, blocks)
+    expect([bytes.readUInt32LE(0), bytes.readUInt32LE(8)]).toEqual([0x31505041, headerBytes])
+    expect(readAppendHeader(bytes, HASH_KEY, 0)).toEqual({
+      kind: 'moved',
+      job: 5,
+      writeStart: 4096,
+      bytes: headerBytes + 32,
+      blocks,
+    })
+    for (let bit = 0; bit < 8 * headerBytes; bit++)
+      expect(readAppendHeader(turned(bytes, bit), HASH_KEY, 0)).toBeNull()
+    for (let length = 0; length < headerBytes; length++)
+      expect(readAppendHeader(bytes.subarray(0, length), HASH_KEY, 0)).toBeNull()
+    // One that a producer has made up does not know the key.
+    expect(readAppendHeader(bytes, Buffer.from('0123456789abcdeg'), 0)).toBeNull()
   })
 
   test('a chunk of results', () => {

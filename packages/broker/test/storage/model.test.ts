@@ -2,13 +2,14 @@
 // transactions and restarts. A failing seed is printed; SEED=n runs that one.
 import { SUBMIT_ACCEPTED, SUBMIT_CONFLICT, SUBMIT_DUPLICATE } from '@fabric/core'
 import { describe, expect, test } from 'vitest'
+import { AppendQueue } from '../../src/storage/append-queue.ts'
 import { packSettled } from '../../src/storage/columns.ts'
 import { type Environment, openEnvironment } from '../../src/storage/environment.ts'
 import { Reader } from '../../src/storage/reader.ts'
 import { readRecord, recordLength } from '../../src/storage/result-chunk.ts'
 import type { SettledItem } from '../../src/storage/store.ts'
 import { checkStore } from '../../src/storage/verify.ts'
-import { type Admitted, Writer } from '../../src/storage/writer.ts'
+import { type Step, Writer } from '../../src/storage/writer.ts'
 import { folderInMemory } from './support/folder.ts'
 import {
   blockOf,
@@ -43,6 +44,7 @@ class World {
   readonly random: Random
   environment!: Environment
   writer!: Writer
+  appends!: AppendQueue
   reader!: Reader
   sequence = 0
   lastJob = 0
@@ -59,7 +61,9 @@ class World {
       throw new Error(`reported as damaged: ${JSON.stringify(what)}`)
     }
     // 16 recent ids, so that runs are made and merged all the time.
-    this.writer = new Writer(this.environment, { maxKeptResultBytes: 1e12 }, fail, 16)
+    const settings = { maxKeptResultBytes: 1e12, sync: 'always' } as const
+    this.writer = new Writer(this.environment, settings, fail, 16)
+    this.appends = new AppendQueue(this.writer)
     this.reader = new Reader(this.environment, fail)
     for (const { left } of this.jobs.values()) for (const each of left.values()) each.isRead = false
   }
@@ -80,62 +84,52 @@ class World {
     return item(`id-${++this.lastId}`, length, { model: random.below(2), payload, seed })
   }
 
+  commit(steps: readonly Step[], beforeCommit = () => {}): unknown[] {
+    const { logged, position } = this.appends
+    const answers = this.writer.commit(logged, steps, position, beforeCommit)
+    this.appends.indexed()
+    return answers
+  }
+
   createJob(): void {
     const number = ++this.lastJob
-    this.writer.commit([{ kind: 'putJob', job: job(number) }], true, () => {})
+    this.commit([{ kind: 'putJob', job: job(number) }])
     this.jobs.set(number, { ids: new Map(), left: new Map(), results: [], accepted: 0 })
   }
 
+  /** Into the log, and now and then into the index too. */
   async append(): Promise<void> {
-    const first = this.admit()
+    this.admit()
+    const writing = this.appends.writeNext()
+    // The next one is made ready while this one is being written.
+    if (this.random.chance(0.3)) this.admit()
+    await writing
+    if (!this.appends.isEmpty) await this.appends.writeNext()
     if (this.random.chance(0.1)) {
-      await expect(this.commitAppend(first.admitted, true)).rejects.toThrow('on purpose')
-      this.writer.rollBack([])
-      return
+      const abort = () => {
+        throw new Error('aborted on purpose')
+      }
+      expect(() => this.commit([], abort)).toThrow('on purpose')
+      this.writer.rollBack(this.appends.unindexed())
     }
-    this.keep(first)
-    if (this.random.chance(0.7) || !this.writer.areAppends([first.admitted])) {
-      await this.commitAppend(first.admitted, false)
-      return
-    }
-    // The next one is made ready while this one is being committed.
-    const committed = this.writer.commitAppends([first.admitted], true, () => {})
-    const second = this.admit()
-    this.keep(second)
-    await committed
-    await this.commitAppend(second.admitted, false)
+    if (this.random.chance(0.4)) this.commit([])
   }
 
-  admit() {
+  admit(): void {
     const number = this.anyJob()
-    const known = this.jobs.get(number)!.ids
-    const items = Array.from({ length: 1 + this.random.below(60) }, () => this.newItem(known))
+    const { ids, left } = this.jobs.get(number)!
+    const items = Array.from({ length: 1 + this.random.below(60) }, () => this.newItem(ids))
     const sequences = Float64Array.from(items, () => ++this.sequence)
     const admitted = this.writer.admit(columnsOf(blockOf(number, items), sequences), 1)
-    return { number, items, sequences, admitted }
-  }
-
-  keep({ number, items, sequences, admitted }: ReturnType<World['admit']>): void {
-    const model = this.jobs.get(number)!
+    this.appends.add({ id: 0, admitted, bytes: 1, isAnswered: false })
     items.forEach((one, i) => {
-      const known = model.ids.get(one.id)
+      const known = ids.get(one.id)
       expect(admitted.codes[i]).toBe(known === undefined ? SUBMIT_ACCEPTED : codeOf(known, one))
       if (known !== undefined) return
-      model.ids.set(one.id, one)
-      model.left.set(sequences[i], { one, isRead: false })
-      model.accepted += 1
+      ids.set(one.id, one)
+      left.set(sequences[i], { one, isRead: false })
+      this.jobs.get(number)!.accepted += 1
     })
-  }
-
-  /** Here or beside, as the writing thread may. */
-  async commitAppend(admitted: Admitted, isAborted: boolean): Promise<void> {
-    const before = () => {
-      if (isAborted) throw new Error('aborted on purpose')
-    }
-    const steps = [admitted]
-    if (this.random.chance(0.5) && this.writer.areAppends(steps))
-      await this.writer.commitAppends(steps, true, before)
-    else this.writer.commit(steps, true, before)
   }
 
   settle(): void {
@@ -154,11 +148,12 @@ class World {
         }
       }
     }
-    const answers = this.writer.commit([packSettled(batch).write], true, () => {})
+    const answers = this.commit([packSettled(batch).write])
     expect(Array.from(answers[0] as Uint8Array)).toEqual(expected)
   }
 
   read(): void {
+    this.commit([])
     const number = this.anyJob()
     const { left } = this.jobs.get(number)!
     const shapes = [...left.values()].map(({ one }) => shapeOf(one))
@@ -180,17 +175,19 @@ class World {
   deleteJob(): void {
     if (this.jobs.size < 3) return
     const number = this.anyJob()
-    this.writer.commit([{ kind: 'deleteJob', number }], true, () => {})
+    this.commit([{ kind: 'deleteJob', number }])
     this.reader.forget(number)
     this.jobs.delete(number)
   }
 
   async restart(): Promise<void> {
+    this.environment.log.close()
     await this.environment.root.close()
     this.open()
   }
 
   check(): void {
+    this.commit([])
     const { jobs, lastSequence } = this.writer.recovery([])
     expect(jobs.map(({ number }) => number)).toEqual([...this.jobs.keys()])
     expect(lastSequence).toBeLessThanOrEqual(this.sequence)
@@ -245,7 +242,7 @@ describe('store against its model', () => {
       }
     }
     world.check()
-    while (world.writer.hasWork) world.writer.commit([], true, () => {})
+    while (world.writer.hasWork) world.commit([])
     expect(checkStore(world.environment).problems).toEqual([])
     await world.environment.root.close()
   })

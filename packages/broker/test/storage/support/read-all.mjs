@@ -43,7 +43,7 @@ async function read(dataDir) {
   let environment = null
   try {
     environment = openEnvironment(dataDir, { onProblem: (problem) => problems.push(problem) })
-    const settings = { maxKeptResultBytes: ALL }
+    const settings = { maxKeptResultBytes: ALL, sync: 'always' }
     const writer = new Writer(environment, settings, ({ message }) => problems.push(message))
     const reader = new Reader(environment, (table) => problems.push(`damaged: ${table}`))
     const { jobs } = writer.recovery([])
@@ -54,6 +54,7 @@ async function read(dataDir) {
     const { code, message } = failureOf(error)
     return { error: code, message, problems }
   } finally {
+    environment?.log.close()
     await environment?.root.close()
   }
 }

@@ -1,0 +1,106 @@
+// What stands in the log behind what the index knows: appends that were accepted, and whose transaction
+// had not come when the broker ended. Read at a start, which brings them into the index, and by `verify`
+// and `dump`, which only look.
+//
+// The appends of one write share a sync, and a write is begun when the one before it is on the disk. So an
+// append that is not whole was never answered, unless a write begins behind it: then the disk has lost
+// what it had, and the operator is told. What is whole is taken, whether it was answered or not.
+import { readFileSync } from 'node:fs'
+import { type AppendHeader, align8, readAppendHeader } from './append-header.js'
+import { decodeBlock, type ItemBlock } from './item-block.js'
+import type { LogPosition } from './log-position.js'
+import { isSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath, segmentsIn } from './segment-file.js'
+
+export interface TailAppend {
+  readonly header: AppendHeader
+  /** In the order of the header's. */
+  readonly blocks: readonly ItemBlock[]
+  readonly segment: number
+  readonly offset: number
+}
+
+/** @param onProblem told what cannot be read and was acknowledged, in words for the operator. */
+export function* tailOfLog(
+  dataDir: string,
+  hashKey: Buffer,
+  from: LogPosition,
+  onProblem: (problem: string) => void,
+): Generator<TailAppend> {
+  /** Where an append is not whole that may have been answered. */
+  let broken: string | null = null
+  const tellBroken = () => {
+    if (broken !== null)
+      onProblem(
+        `accepted items cannot be read (${broken}): they are lost, and their producers may send them again`,
+      )
+    broken = null
+  }
+  for (const { segment } of segmentsIn(dataDir)) {
+    if (segment < from.segment) continue
+    const path = segmentPath(dataDir, segment)
+    const bytes = readIfThere(path)
+    if (bytes === null) continue
+    // A broker that died at once left nothing, or less than a header.
+    if (!isSegmentHeader(bytes, segment, hashKey)) {
+      if (bytes.byteLength > SEGMENT_HEADER_BYTES && !isZero(bytes))
+        onProblem(`${path} does not begin as a segment of this store: it is left out`)
+      continue
+    }
+    const start = segment === from.segment ? from.offset : 0
+    let brokenAt: number | null = null
+    for (let at = Math.max(SEGMENT_HEADER_BYTES, start); at < bytes.byteLength; ) {
+      const found = readAppend(bytes, hashKey, segment, at)
+      if (found === null) {
+        brokenAt ??= at
+        broken ??= `${path} at byte ${at}`
+        at = nextAppend(bytes, hashKey, at + 8)
+        continue
+      }
+      const { header } = found
+      if (brokenAt === null || header.writeStart > brokenAt) {
+        tellBroken()
+        brokenAt = null
+      }
+      at += header.bytes
+      if (header.kind === 'accepted') yield found
+    }
+  }
+}
+
+/** A broker beside `verify` may have removed it since it was listed. */
+function readIfThere(path: string): Buffer | null {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** null: not whole. */
+function readAppend(
+  bytes: Buffer,
+  hashKey: Buffer,
+  segment: number,
+  at: number,
+): TailAppend | null {
+  const header = readAppendHeader(bytes, hashKey, at)
+  if (header === null || at + header.bytes > bytes.byteLength) return null
+  const blocks: ItemBlock[] = []
+  for (const { at: of, bytes: size, crc } of header.blocks) {
+    // Copied: columns are viewed at addresses that are multiples of 8.
+    const block = decodeBlock(new Uint8Array(bytes.subarray(at + of, at + of + size)))
+    if (block === null || bytes.readUInt32LE(at + of + 4) !== crc) return null
+    blocks.push(block)
+  }
+  return { header, blocks, segment, offset: at }
+}
+
+/** Where the next header of an append stands that is whole. */
+function nextAppend(bytes: Buffer, hashKey: Buffer, from: number): number {
+  for (let at = align8(from); at < bytes.byteLength; at += 8)
+    if (readAppendHeader(bytes, hashKey, at) !== null) return at
+  return bytes.byteLength
+}
+
+const isZero = (bytes: Buffer): boolean => bytes.every((byte) => byte === 0)

@@ -1,0 +1,226 @@
+// The log by itself: what a start takes in from it, what it leaves, what it tells, and which files go.
+import { copyFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { SUBMIT_DUPLICATE } from '@fabric/core'
+import { describe, expect, test } from 'vitest'
+import { appendHeaderBytes, writeAppendHeader } from '../../src/storage/append-header.ts'
+import { AppendQueue } from '../../src/storage/append-queue.ts'
+import { dataFile, openEnvironment } from '../../src/storage/environment.ts'
+import { Reader } from '../../src/storage/reader.ts'
+import { SEGMENT_BYTES_MAX, segmentPath } from '../../src/storage/segment-file.ts'
+import { checkStore } from '../../src/storage/verify.ts'
+import { Writer } from '../../src/storage/writer.ts'
+import { folderInMemory, store } from './support/folder.ts'
+import { blockOf, columnsOf, item, itemsOf, job, settled, type TestItem } from './support/items.ts'
+
+const ALL = 1 << 30
+const SHAPE = { model: 1, paddedLength: 8 }
+
+/** What the writing thread has, without the thread, so that a life can end at any point. */
+class Life {
+  readonly environment
+  readonly writer: Writer
+  readonly appends: AppendQueue
+  readonly problems: string[] = []
+  static #sequence = 0
+
+  constructor(readonly dataDir: string) {
+    this.environment = openEnvironment(dataDir)
+    const settings = { maxKeptResultBytes: ALL, sync: 'always' } as const
+    this.writer = new Writer(this.environment, settings, ({ message }) =>
+      this.problems.push(message),
+    )
+    this.appends = new AppendQueue(this.writer)
+    if (this.writer.recovery([]).jobs.length === 0) this.commit([{ kind: 'putJob', job: job(1) }])
+  }
+
+  commit(steps: Parameters<Writer['commit']>[1] = []): void {
+    const { logged, position } = this.appends
+    this.writer.commit(logged, steps, position, () => {})
+    this.appends.indexed()
+  }
+
+  /** In the log, not in the index. */
+  async append(...appends: (readonly TestItem[])[]): Promise<void> {
+    for (const items of appends) {
+      const sequences = Float64Array.from(items, () => ++Life.#sequence)
+      const admitted = this.writer.admit(columnsOf(blockOf(1, items), sequences), 1)
+      this.appends.add({ id: 0, admitted, bytes: 1, isAnswered: false })
+    }
+    await this.appends.writeNext()
+  }
+
+  ids(): string[] {
+    const reader = new Reader(this.environment, () => {})
+    const read = reader.read(1, SHAPE, ALL, ALL)
+    return read === null ? [] : itemsOf(read).map(({ id }) => id)
+  }
+
+  async end(): Promise<void> {
+    this.environment.log.close()
+    await this.environment.root.close()
+  }
+}
+
+async function withLife<T>(dataDir: string, use: (life: Life) => T | Promise<T>): Promise<T> {
+  const life = new Life(dataDir)
+  try {
+    return await use(life)
+  } finally {
+    await life.end()
+  }
+}
+
+const segmentsOf = (dataDir: string) =>
+  readdirSync(dataDir).filter((name) => name.startsWith('segment-'))
+const turn = (path: string, at: number) => {
+  const bytes = readFileSync(path)
+  bytes[at] ^= 1
+  writeFileSync(path, bytes)
+}
+
+describe('the log', () => {
+  test('a start takes in what the index had not: items in their order, ids, counts', async () => {
+    const dataDir = folderInMemory()
+    await withLife(dataDir, async (life) => {
+      await life.append([item('a', 3)], [item('b', 3), item('c', 3)])
+      await life.append([item('d', 3)])
+      expect(life.ids()).toEqual([])
+    })
+    await withLife(dataDir, (life) => {
+      expect(life.problems).toEqual([])
+      expect(life.ids()).toEqual(['a', 'b', 'c', 'd'])
+      const known = life.writer.lookup(columnsOf(blockOf(1, [item('c', 3)]), Float64Array.of(1)))
+      expect(Array.from(known)).toEqual([SUBMIT_DUPLICATE])
+      expect(life.writer.recovery([]).jobs[0]).toMatchObject({ accepted: 4 })
+      expect(checkStore(life.environment).problems).toEqual([])
+    })
+  })
+
+  test('verify counts what the next start takes in', async () => {
+    await withLife(folderInMemory(), async (life) => {
+      await life.append([item('a', 3)])
+      life.commit()
+      await life.append([item('b', 3)])
+      expect(checkStore(life.environment)).toMatchObject({ items: 2, ids: 2, problems: [] })
+    })
+  })
+
+  test('whatever part of the last append is missing, a start goes on with those before it, and tells nothing', async () => {
+    const dataDir = folderInMemory()
+    const path = segmentPath(dataDir, 1)
+    const ends: number[] = []
+    await withLife(dataDir, async (life) => {
+      for (const id of ['a', 'b']) {
+        await life.append([item(id, 3)])
+        ends.push(readFileSync(path).length)
+      }
+    })
+    const whole = readFileSync(path)
+    for (let end = ends[0]; end < ends[1]; end += 8) {
+      const copy = folderInMemory()
+      copyFileSync(dataFile(dataDir), dataFile(copy))
+      writeFileSync(segmentPath(copy, 1), whole)
+      truncateSync(segmentPath(copy, 1), end)
+      await withLife(copy, async (life) => {
+        expect(life.problems).toEqual([])
+        expect(life.ids()).toEqual(['a'])
+        // It goes on in a segment of its own, and the next life finds that.
+        await life.append([item('c', 3)])
+      })
+      await withLife(copy, (life) => expect(life.ids()).toEqual(['a', 'c']))
+    }
+  })
+
+  test('of a write whose sync had not returned, what is whole is kept and what is not is left out', async () => {
+    const dataDir = folderInMemory()
+    await withLife(dataDir, (life) => life.append([item('a', 3)], [item('b', 3)], [item('c', 3)]))
+    const path = segmentPath(dataDir, 1)
+    turn(path, readFileSync(path).indexOf('b'))
+    await withLife(dataDir, (life) => {
+      expect(life.problems).toEqual([])
+      expect(life.ids()).toEqual(['a', 'c'])
+    })
+  })
+
+  test('an append that was on the disk and cannot be read is told, and those behind it are taken in', async () => {
+    const dataDir = folderInMemory()
+    await withLife(dataDir, async (life) => {
+      for (const id of ['a', 'b', 'c']) await life.append([item(id, 3)])
+    })
+    const path = segmentPath(dataDir, 1)
+    turn(path, readFileSync(path).indexOf('b'))
+    await withLife(dataDir, (life) => {
+      expect(checkStore(life.environment).problems).toEqual([])
+      expect(life.problems).toEqual([expect.stringContaining('accepted items cannot be read')])
+      expect(life.ids()).toEqual(['a', 'c'])
+    })
+  })
+
+  test('bytes of a producer that look like an append are none, also behind a torn header', async () => {
+    const dataDir = folderInMemory()
+    const shape = { model: 1, paddedLength: 8 }
+    const at = appendHeaderBytes(1)
+    const block = { count: 1, tokens: 3, haveDeadline: false, firstSequence: 99, at, bytes: 16 }
+    const forged = Buffer.alloc(at + 16)
+    const guess = Buffer.alloc(16)
+    writeAppendHeader(forged, guess, 'accepted', 1, 32, [{ ...block, shape, crc: 0 }])
+    await withLife(dataDir, (life) => life.append([item('a', 3, { payload: forged })]))
+    const path = segmentPath(dataDir, 1)
+    turn(path, 40)
+    await withLife(dataDir, (life) => expect(life.ids()).toEqual([]))
+  })
+
+  test('a segment of another store is left out, and told', async () => {
+    const [dataDir, other] = [folderInMemory(), folderInMemory()]
+    for (const each of [dataDir, other])
+      await withLife(each, (life) => life.append([item(each, 3)]))
+    writeFileSync(segmentPath(dataDir, 2), readFileSync(segmentPath(other, 1)))
+    await withLife(dataDir, (life) => {
+      expect(life.problems).toEqual([expect.stringContaining('of this store')])
+      expect(life.ids()).toEqual([dataDir])
+    })
+  })
+
+  test('after a write that failed another segment is begun, and nothing of the failed one is taken in', async () => {
+    const dataDir = folderInMemory()
+    await withLife(dataDir, async (life) => {
+      await life.append([item('a', 3)])
+      // The next segment cannot be made where a folder is in its way.
+      life.writer.log.endSegment()
+      writeFileSync(segmentPath(dataDir, 2), '')
+      await expect(life.append([item('b', 3)])).rejects.toMatchObject({ code: 'EEXIST' })
+      life.appends.refuse()
+      life.writer.rollBack(life.appends.unindexed())
+      expect(life.appends.isEmpty).toBe(true)
+    })
+    await withLife(dataDir, async (life) => {
+      await life.append([item('c', 3)])
+      expect(segmentsOf(dataDir)).toContain('segment-0000000003.log')
+    })
+    await withLife(dataDir, (life) => expect(life.ids()).toEqual(['a', 'c']))
+  })
+
+  test('a segment is removed when all of it is settled and the index knows it', async () => {
+    const dataDir = folderInMemory()
+    const one = await store(dataDir)
+    await one.createJob(job(1))
+    // Three quarters of a segment each: the first two share one.
+    const length = (SEGMENT_BYTES_MAX * 3) / 16
+    const items = ['a', 'b', 'c'].map((id) => ({ ...item(id, 1), length }))
+    for (const [index, { id }] of items.entries()) {
+      const tokens = new Int32Array(length)
+      const block = { ...blockOf(1, [item(id, 1)]), lengths: Int32Array.of(length), tokens }
+      const sequences = Float64Array.of(index + 1)
+      await one.append({ job: 1, block, sequences, acceptedAtMs: 0 })
+    }
+    const settle = (index: number) => one.settle([settled(1, index + 1, items[index])])
+    expect(segmentsOf(dataDir)).toHaveLength(2)
+    await settle(2)
+    expect(segmentsOf(dataDir)).toEqual(['segment-0000000001.log'])
+    await settle(0)
+    expect(segmentsOf(dataDir)).toHaveLength(1)
+    await settle(1)
+    await one.close()
+    expect(segmentsOf(dataDir)).toEqual([])
+  })
+})
