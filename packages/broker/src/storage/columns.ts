@@ -1,6 +1,5 @@
-// Columns made into one buffer that is handed to another thread, and taken apart there.
+// Columns made into one buffer that another thread reads, and taken apart there.
 import type { SubmitBlock } from '@fabric/core'
-import type { BufferPool } from './buffer-pool.js'
 import type { ItemColumns } from './item-block.js'
 import type { SettleWrite } from './messages.js'
 import { recordBytes, writeRecord } from './result-chunk.js'
@@ -18,7 +17,7 @@ const align8 = (bytes: number) => (bytes + 7) & ~7
 class Columns {
   #at = HEADER_BYTES
 
-  constructor(readonly buffer: ArrayBuffer) {}
+  constructor(readonly buffer: ArrayBufferLike) {}
 
   doubles(length: number): Float64Array {
     return new Float64Array(this.buffer, this.#next(8 * length), length)
@@ -43,23 +42,33 @@ class Columns {
   }
 }
 
-/** The block's columns copied into one buffer of the pool. */
-export function packItems(
-  block: SubmitBlock,
-  sequences: Float64Array,
-  pool: BufferPool,
-): ArrayBuffer {
-  const { count, payloads, deadlineMs = null } = block
-  const idBytes = count === 0 ? 0 : block.idEnds[count - 1]
-  const payloadBytes = count === 0 ? 0 : (block.payloadEnds?.[count - 1] ?? 0)
-  const tokens = block.tokens.length
+const idBytesOf = ({ count, idEnds }: SubmitBlock) => (count === 0 ? 0 : idEnds[count - 1])
+const payloadBytesOf = ({ count, payloadEnds }: SubmitBlock) =>
+  count === 0 ? 0 : (payloadEnds?.[count - 1] ?? 0)
+
+/** At least what `packItems` needs. */
+export function packedBytes(block: SubmitBlock): number {
+  const { count, tokens } = block
   // Of count entries: one column of f64, six of 4 bytes at most.
   const columns = 8 * count + 6 * align8(4 * count)
-  const data = align8(4 * tokens) + align8(idBytes) + align8(payloadBytes)
-  const buffer = pool.take(HEADER_BYTES + columns + data)
+  const data = align8(4 * tokens.length) + align8(idBytesOf(block)) + align8(payloadBytesOf(block))
+  return HEADER_BYTES + columns + data
+}
+
+/** The block's columns copied into the buffer, of the job that is given. */
+export function packItems(
+  job: number,
+  block: SubmitBlock,
+  sequences: Float64Array,
+  buffer: ArrayBufferLike,
+): void {
+  const { count, payloads, deadlineMs = null } = block
+  const idBytes = idBytesOf(block)
+  const payloadBytes = payloadBytesOf(block)
+  const tokens = block.tokens.length
   const flags = (payloads === null ? 0 : WITH_PAYLOADS) | (deadlineMs === null ? 0 : WITH_DEADLINES)
   const header = new Uint32Array(buffer, 0, 6)
-  header.set([block.job, count, tokens, idBytes, payloadBytes, flags])
+  header.set([job, count, tokens, idBytes, payloadBytes, flags])
   const items = unpackItems(buffer)
   items.sequences.set(sequences)
   items.model.set(block.model.subarray(0, count))
@@ -71,11 +80,10 @@ export function packItems(
   items.tokens.set(block.tokens)
   items.ids.set(block.ids.subarray(0, idBytes))
   items.payloads?.set(payloads!.subarray(0, payloadBytes))
-  return buffer
 }
 
 /** Views of the buffer. */
-export function unpackItems(buffer: ArrayBuffer): ItemColumns {
+export function unpackItems(buffer: ArrayBufferLike): ItemColumns {
   const [job, count, tokens, idBytes, payloadBytes, flags] = new Uint32Array(buffer, 0, 6)
   const columns = new Columns(buffer)
   const withPayloads = (flags & WITH_PAYLOADS) !== 0

@@ -1,7 +1,6 @@
 // What a failed transaction means: the disk is full, the disk fails, or we have a defect.
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Environment } from './environment.js'
 import type { Failure } from './messages.js'
 
 const EIO = 5
@@ -39,7 +38,3 @@ export function freeBytes(path: string): number {
     return Number.POSITIVE_INFINITY
   }
 }
-
-/** Whether less than the reserve is left for appends, which go into files that grow. */
-export const isBelowReserve = (environment: Environment, reserveBytes: number): boolean =>
-  freeBytes(environment.path) < reserveBytes

@@ -1,12 +1,14 @@
 // The health of the disk: it fails, or only its reserve is left, or all is well. Told when it changes.
 import { FabricError } from '@fabric/protocol'
-import { isBelowReserve } from './disk-errors.js'
+import { freeBytes } from './disk-errors.js'
 import type { Environment } from './environment.js'
 import type { Failure } from './messages.js'
 import type { StoreHealth } from './store.js'
 
-/** Appended in one turn of the writing thread since the room was looked at. */
-const UNLOOKED_BYTES_MAX = 2 * 2 ** 20
+/** To ask for the room takes as long as to take in a hundred items, when the disk is busy. */
+const LOOK_INTERVAL_MS = 100
+/** Appended since the room was looked at, as a share of what there was above the reserve. */
+const UNLOOKED_SHARE_MAX = 0.25
 
 export class DiskWatch {
   /** Why the disk refuses writes. */
@@ -14,7 +16,10 @@ export class DiskWatch {
   /** The disk takes writes, but what is left of it is the reserve. */
   #shortage: Failure | null = null
   #health: StoreHealth = { state: 'ok' }
-  #unlookedBytes = UNLOOKED_BYTES_MAX
+  /** Above the reserve, when it was looked at. */
+  #roomBytes = 0
+  #unlookedBytes = 0
+  #lookedAt = 0
 
   constructor(
     readonly environment: Environment,
@@ -46,9 +51,8 @@ export class DiskWatch {
     this.#tellHealth()
   }
 
-  /** A turn begins: its first append looks how much room there is. */
+  /** A turn begins. */
   nextTurn(): void {
-    this.#unlookedBytes = UNLOOKED_BYTES_MAX
     if (this.#shortage !== null) this.#lookForRoom()
   }
 
@@ -59,19 +63,28 @@ export class DiskWatch {
   /** @throws FabricError FABRIC_DISK_FULL, FABRIC_DISK_FAILED: the disk takes no append of so many bytes. */
   takeAppend(bytes: number): void {
     this.#unlookedBytes += bytes
-    if (this.#failure === null && this.#unlookedBytes > UNLOOKED_BYTES_MAX) this.#lookForRoom()
+    if (this.#failure === null && this.#isLookDue()) this.#lookForRoom()
     const refusal = this.#failure ?? this.#shortage
     if (refusal !== null) throw new FabricError(refusal.code, refusal.message)
   }
 
+  /** Others write to the disk too. */
+  #isLookDue(): boolean {
+    const isLate = performance.now() - this.#lookedAt > LOOK_INTERVAL_MS
+    return isLate || this.#unlookedBytes > UNLOOKED_SHARE_MAX * this.#roomBytes
+  }
+
   #lookForRoom(): void {
     this.#unlookedBytes = 0
-    this.#shortage = isBelowReserve(this.environment, this.reserveBytes)
-      ? {
-          code: 'FABRIC_DISK_FULL',
-          message: `less than diskReserveBytes are left for ${this.environment.path}`,
-        }
-      : null
+    this.#lookedAt = performance.now()
+    this.#roomBytes = freeBytes(this.environment.path) - this.reserveBytes
+    this.#shortage =
+      this.#roomBytes < 0
+        ? {
+            code: 'FABRIC_DISK_FULL',
+            message: `less than diskReserveBytes are left for ${this.environment.path}`,
+          }
+        : null
     this.#tellHealth()
   }
 

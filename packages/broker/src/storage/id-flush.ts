@@ -5,6 +5,7 @@
 import type { Table } from './environment.js'
 import { PAGES_PER_STEP } from './id-merge.js'
 import {
+  byPage,
   ENTRY_WORDS,
   encodePage,
   Filter,
@@ -12,12 +13,9 @@ import {
   pagesFor,
   type RecentIds,
   sorted,
-  within,
 } from './id-run.js'
 import { idPageKey, idRunKey } from './layout.js'
 
-/** Each step looks through all entries. */
-const STEPS = 8
 const REMOVALS_PER_STEP = 256
 
 export interface FlushTables {
@@ -28,7 +26,9 @@ export interface FlushTables {
 export class RunFlush {
   readonly run: number
   readonly filter: Filter
+  /** By page. */
   readonly #entries: Uint32Array
+  readonly #starts: Uint32Array
   #page = 0
   #removed = 0
 
@@ -43,8 +43,11 @@ export class RunFlush {
     readonly count: number,
     readonly level0: readonly number[],
   ) {
-    this.#entries = ids.entriesFrom(0).subarray(0, count * ENTRY_WORDS)
     this.filter = Filter.for(count, pagesFor(count))
+    const entries = ids.entriesFrom(0).subarray(0, count * ENTRY_WORDS)
+    const { entries: ordered, starts } = byPage(entries, this.filter.pages)
+    this.#entries = ordered
+    this.#starts = starts
     this.run = level0[0]
   }
 
@@ -66,8 +69,8 @@ export class RunFlush {
 
   #writePages(): void {
     const { pages } = this.filter
-    const end = Math.min(pages, this.#page + Math.max(PAGES_PER_STEP, Math.ceil(pages / STEPS)))
-    const entries = sorted(within(this.#entries, pages, this.#page, end))
+    const end = Math.min(pages, this.#page + PAGES_PER_STEP)
+    const entries = sorted(this.#entries.subarray(this.#starts[this.#page], this.#starts[end]))
     this.filter.addAll(entries)
     putPages(this.tables.ids, entries, pages, this.#page, end, (page) =>
       idPageKey(this.job, 1, this.run, page),

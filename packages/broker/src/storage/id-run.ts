@@ -94,21 +94,26 @@ export function concatWords(parts: readonly Uint32Array[]): Uint32Array {
   return all
 }
 
-/** Of a run's entries in any order, those of its pages [from, to). */
-export function within(entries: Uint32Array, pages: number, from: number, to: number): Uint32Array {
-  let count = 0
-  const isWithin = (at: number) => {
-    const page = pageOf(entries[at], pages)
-    return page >= from && page < to
-  }
-  for (let at = 0; at < entries.length; at += ENTRY_WORDS) if (isWithin(at)) count += 1
-  const found = new Uint32Array(count * ENTRY_WORDS)
-  let words = 0
+/**
+ * A run's entries in order of their pages, each page's in the order in which they came.
+ * @returns for each page where it begins, in words, and at last where all end.
+ */
+export function byPage(
+  entries: Uint32Array,
+  pages: number,
+): { readonly entries: Uint32Array; readonly starts: Uint32Array } {
+  const starts = new Uint32Array(pages + 1)
+  for (let at = 0; at < entries.length; at += ENTRY_WORDS)
+    starts[pageOf(entries[at], pages) + 1] += ENTRY_WORDS
+  for (let page = 0; page < pages; page++) starts[page + 1] += starts[page]
+  const next = starts.slice()
+  const ordered = new Uint32Array(entries.length)
   for (let at = 0; at < entries.length; at += ENTRY_WORDS) {
-    if (!isWithin(at)) continue
-    for (let word = 0; word < ENTRY_WORDS; word++) found[words++] = entries[at + word]
+    const page = pageOf(entries[at], pages)
+    for (let word = 0; word < ENTRY_WORDS; word++) ordered[next[page] + word] = entries[at + word]
+    next[page] += ENTRY_WORDS
   }
-  return found
+  return { entries: ordered, starts }
 }
 
 export class Filter {
@@ -213,10 +218,14 @@ export class RecentIds {
   add(digest: Uint32Array, body: number, sequence: number): void {
     if ((this.count + 1) * ENTRY_WORDS > this.#entries.length) this.#grow()
     const at = this.count * ENTRY_WORDS
-    this.#entries.set(digest, at)
-    this.#entries[at + 4] = body
-    this.#entries[at + 5] = sequence % 2 ** 32
-    this.#entries[at + 6] = Math.floor(sequence / 2 ** 32)
+    const entries = this.#entries
+    entries[at] = digest[0]
+    entries[at + 1] = digest[1]
+    entries[at + 2] = digest[2]
+    entries[at + 3] = digest[3]
+    entries[at + 4] = body
+    entries[at + 5] = sequence % 2 ** 32
+    entries[at + 6] = Math.floor(sequence / 2 ** 32)
     this.#place(this.count)
     this.count += 1
   }

@@ -1,6 +1,7 @@
 // What the caller's thread, the writing thread and the reading thread say to each other. Columns of items
-// travel in one transferred buffer (columns.ts), which the writing thread gives back to be used again.
+// (columns.ts) stand in buffers that both threads see, which the writing thread gives back.
 import type { ErrorCode } from '@fabric/protocol'
+import type { LentBuffer } from './shared-buffers.js'
 import type { DiskShape, Recovery, StoredJob, StoreHealth, StoreProblem } from './store.js'
 
 export interface StoreSettings {
@@ -26,7 +27,7 @@ export interface AppendWrite {
   readonly kind: 'append'
   readonly acceptedAtMs: number
   /** Packed. */
-  readonly items: ArrayBuffer
+  readonly items: LentBuffer
 }
 
 /** Settled items as columns; a model of -1 stands for an item that was not durable. */
@@ -50,7 +51,7 @@ export type Write =
   /** Changes nothing: answered when all that came before it is committed. */
   | { readonly kind: 'commit' }
   | { readonly kind: 'setAside'; readonly table: 'blocks' | 'results'; readonly key: Uint8Array }
-  | { readonly kind: 'lookup'; readonly items: ArrayBuffer }
+  | { readonly kind: 'lookup'; readonly items: LentBuffer }
   | { readonly kind: 'sequenceOf'; readonly job: number; readonly id: Uint8Array }
   | { readonly kind: 'close' }
 
@@ -115,8 +116,8 @@ export type FromWriter =
       }[]
       readonly ranges: readonly ResultRange[]
       readonly size: StoreSize
-      /** Packed items that have been read. */
-      readonly buffers: readonly ArrayBuffer[]
+      /** Buffers of packed items that have been read. */
+      readonly buffers: readonly number[]
       /** Segments of the log whose files are gone. */
       readonly removed: readonly number[]
     }

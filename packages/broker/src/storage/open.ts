@@ -2,8 +2,7 @@
 import { Worker } from 'node:worker_threads'
 import type { SubmitBlock } from '@fabric/core'
 import type { FabricError } from '@fabric/protocol'
-import { BufferPool } from './buffer-pool.js'
-import { packItems, packSettled } from './columns.js'
+import { packedBytes, packItems, packSettled } from './columns.js'
 import {
   type DirectoryLock,
   lockDataDir,
@@ -23,6 +22,7 @@ import type {
 } from './messages.js'
 import type { ResultBytes } from './reader.js'
 import { readRecord, recordLength } from './result-chunk.js'
+import { type LentBuffer, SharedBuffers } from './shared-buffers.js'
 import type {
   Append,
   DiskShape,
@@ -50,8 +50,8 @@ const DEFAULTS: Omit<StoreSettings, 'dataDir'> = {
   faults: null,
 }
 
-/** Packed items whose memory waits for the next ones. */
-const POOL_BYTES_MAX = 16 * MiB
+/** Packed items under way, and memory that waits for the next ones. */
+const SHARED_BYTES_MAX = 32 * MiB
 
 /** @throws FabricError FABRIC_STORE_IN_USE, FABRIC_STORE_VERSION, FABRIC_STORE_DAMAGED, FABRIC_DISK_FAILED, FABRIC_DISK_FULL */
 export async function openStore(dataDir: string, options: StoreOptions = {}): Promise<Store> {
@@ -87,7 +87,7 @@ class ThreadedStore implements Store {
   #writer!: Thread<Write, FromWriter>
   #reader!: Thread<Read, FromReader>
   readonly #ranges = new Map<number, ResultRange>()
-  readonly #pool = new BufferPool(POOL_BYTES_MAX)
+  readonly #buffers = new SharedBuffers(SHARED_BYTES_MAX)
   #size: StoreSize = { fileBytes: 0, usedBytes: 0 }
 
   constructor(settings: StoreSettings, lock: DirectoryLock) {
@@ -130,13 +130,19 @@ class ThreadedStore implements Store {
   }
 
   lookup(block: SubmitBlock): Promise<Uint8Array> {
-    const items = packItems(block, new Float64Array(block.count).fill(1), this.#pool)
-    return this.#writer.ask({ kind: 'lookup', items }, [items])
+    const items = this.#pack(block.job, block, new Float64Array(block.count).fill(1))
+    return this.#writer.ask({ kind: 'lookup', items })
   }
 
   append({ job, block, sequences, acceptedAtMs }: Append): Promise<Uint8Array> {
-    const items = packItems({ ...block, job }, sequences, this.#pool)
-    return this.#writer.ask({ kind: 'append', items, acceptedAtMs }, [items])
+    const items = this.#pack(job, block, sequences)
+    return this.#writer.ask({ kind: 'append', items, acceptedAtMs })
+  }
+
+  #pack(job: number, block: SubmitBlock, sequences: Float64Array): LentBuffer {
+    const { message, memory } = this.#buffers.lend(packedBytes(block))
+    packItems(job, block, sequences, memory)
+    return message
   }
 
   read(
@@ -208,7 +214,7 @@ class ThreadedStore implements Store {
       case 'done':
         this.#size = message.size
         for (const range of message.ranges) this.#ranges.set(range.job, range)
-        for (const buffer of message.buffers) this.#pool.give(buffer)
+        this.#buffers.giveBack(message.buffers)
         for (const answer of message.answers) this.#writer.answer(answer)
         if (message.removed.length > 0) this.#forgetSegments(message.removed)
         return

@@ -14,15 +14,8 @@ import { diskFailure, isTreeDamage } from './disk-errors.js'
 import { DiskWatch } from './disk-watch.js'
 import { type Environment, WHAT_TO_DO } from './environment.js'
 import type { ItemColumns } from './item-block.js'
-import type {
-  AppendWrite,
-  Failure,
-  FromWriter,
-  Request,
-  StoreSettings,
-  StoreSize,
-  Write,
-} from './messages.js'
+import type { Failure, FromWriter, Request, StoreSettings, StoreSize, Write } from './messages.js'
+import { BorrowedBuffers, type LentBuffer } from './shared-buffers.js'
 import { type Step, unknownJob, type Writer } from './writer.js'
 
 /** A transaction takes no further write beyond it: it bounds the wait of whoever comes behind. */
@@ -56,8 +49,7 @@ export class WriteLoop {
   /** Jobs that one of the steps deletes. */
   readonly #ending = new Set<number>()
   #answers: Answer[] = []
-  /** Packed items that have been read, to go back with the next answers. */
-  #buffers: ArrayBuffer[] = []
+  readonly #buffers = new BorrowedBuffers()
   readonly #disk: DiskWatch
   readonly #alarm = new Alarm(() => this.#turn())
   #isScheduled = false
@@ -73,7 +65,7 @@ export class WriteLoop {
     readonly environment: Environment,
     settings: StoreSettings,
     writer: Writer,
-    readonly tell: (message: FromWriter, transfer?: ArrayBuffer[]) => void,
+    readonly tell: (message: FromWriter) => void,
     readonly onClosed: () => void,
   ) {
     this.#writer = writer
@@ -159,8 +151,10 @@ export class WriteLoop {
   #admit(id: number, ask: Write): void {
     switch (ask.kind) {
       case 'lookup':
-        this.#buffers.push(ask.items)
-        this.#answers.push({ id, value: this.#writer.lookup(unpackItems(ask.items)) })
+        this.#answers.push({
+          id,
+          value: this.#read(ask.items, (items) => this.#writer.lookup(items)),
+        })
         return
       case 'sequenceOf':
         this.#answers.push({ id, value: this.#writer.sequenceOf(ask.job, ask.id) })
@@ -169,20 +163,27 @@ export class WriteLoop {
         this.#closing = id
         return
       case 'append':
-        this.#admitAppend(id, ask)
+        this.#read(ask.items, (items) => this.#admitAppend(id, items, ask.acceptedAtMs))
         return
       default:
         this.#admitStep(id, ask)
     }
   }
 
-  #admitAppend(id: number, { items, acceptedAtMs }: AppendWrite): void {
-    this.#buffers.push(items)
-    const columns = unpackItems(items)
-    if (this.#ending.has(columns.job)) throw unknownJob(columns.job)
-    const bytes = bytesOf(columns)
+  /** @param use has read the items when it returns. */
+  #read<T>(items: LentBuffer, use: (items: ItemColumns) => T): T {
+    try {
+      return use(unpackItems(this.#buffers.open(items)))
+    } finally {
+      this.#buffers.close(items)
+    }
+  }
+
+  #admitAppend(id: number, items: ItemColumns, acceptedAtMs: number): void {
+    if (this.#ending.has(items.job)) throw unknownJob(items.job)
+    const bytes = bytesOf(items)
     this.#disk.takeAppend(bytes)
-    const admitted = this.#writer.admit(columns, acceptedAtMs)
+    const admitted = this.#writer.admit(items, acceptedAtMs)
     const isRelaxed = this.#settings.sync === 'relaxed'
     const isAnswered = isRelaxed && this.#appends.bytes < UNSYNCED_BYTES_MAX
     if (isAnswered) this.#answers.push({ id, value: admitted.codes })
@@ -373,12 +374,11 @@ export class WriteLoop {
     }
     if (this.#answers.length === 0 && !isSizeLate) return
     const answers = this.#answers
-    const buffers = this.#buffers
+    const buffers = this.#buffers.takeRead()
     this.#answers = []
-    this.#buffers = []
     const ranges = this.#writer.ranges()
     const removed = this.#writer.removed()
-    this.tell({ kind: 'done', answers, ranges, size: this.#size, buffers, removed }, buffers)
+    this.tell({ kind: 'done', answers, ranges, size: this.#size, buffers, removed })
   }
 
   #close(): void {

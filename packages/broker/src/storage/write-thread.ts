@@ -8,8 +8,7 @@ import { Writer } from './writer.js'
 
 const port = parentPort!
 const settings = workerData as StoreSettings
-const tell = (message: FromWriter, transfer: ArrayBuffer[] = []) =>
-  port.postMessage(message, transfer)
+const tell = (message: FromWriter) => port.postMessage(message)
 
 try {
   const found: string[] = []

@@ -1,7 +1,6 @@
 // Items for tests of the store: columns as HTTP hands them in, of bodies that can be told apart.
 import type { SubmitBlock } from '@fabric/core'
-import { BufferPool } from '../../../src/storage/buffer-pool.ts'
-import { packItems, unpackItems } from '../../../src/storage/columns.ts'
+import { packedBytes, packItems, unpackItems } from '../../../src/storage/columns.ts'
 import type { ItemColumns } from '../../../src/storage/item-block.ts'
 import type { LoadedItems, SettledItem, StoredJob } from '../../../src/storage/store.ts'
 
@@ -56,8 +55,11 @@ export function blockOf(job: number, items: readonly TestItem[]): SubmitBlock {
 }
 
 /** As they come to the writing thread. */
-export const columnsOf = (block: SubmitBlock, sequences: Float64Array): ItemColumns =>
-  unpackItems(packItems(block, sequences, new BufferPool(0)))
+export function columnsOf(block: SubmitBlock, sequences: Float64Array): ItemColumns {
+  const buffer = new SharedArrayBuffer(packedBytes(block))
+  packItems(block.job, block, sequences, buffer)
+  return unpackItems(buffer)
+}
 
 /** What was read, item by item, with its sequence. */
 export function itemsOf(loaded: LoadedItems): (TestItem & { sequence: number })[] {
