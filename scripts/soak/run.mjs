@@ -1,4 +1,5 @@
 // The long runs: node scripts/soak/run.mjs NAME [--rounds N | --minutes N | --seeds N [--first N]] [--items N]
+// [--kinds broker,client] (of broker-kill)
 // What each shows and how long it takes stands in docs/testing.md. The last line is the count.
 import { parseArgs } from 'node:util'
 import { Tally } from './lib/tally.mjs'
@@ -35,20 +36,22 @@ const RUNS = {
 }
 
 const option = { type: 'string' }
+const numbers = { rounds: option, minutes: option, seeds: option, first: option, items: option }
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: option, minutes: option, seeds: option, first: option, items: option },
+  options: { ...numbers, kinds: option },
 })
+const { kinds, ...counts } = values
 const run = RUNS[positionals[0]]
 const limits = Object.fromEntries(
-  Object.entries(values).map(([name, text]) => [name, Number(text)]),
+  Object.entries(counts).map(([name, text]) => [name, Number(text)]),
 )
 if (run === undefined || Object.values(limits).some((limit) => !(limit > 0))) {
   process.stderr.write(
-    `usage: run.mjs ${Object.keys(RUNS).join('|')} [--rounds N | --minutes N | --seeds N [--first N]] [--items N]\n`,
+    `usage: run.mjs ${Object.keys(RUNS).join('|')} [--rounds N | --minutes N | --seeds N [--first N]] [--items N] [--kinds KIND,KIND]\n`,
   )
   process.exit(2)
 }
 const tally = new Tally()
-await run(tally, limits)
+await run(tally, { ...limits, kinds })
 tally.end()

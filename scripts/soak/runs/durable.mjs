@@ -18,16 +18,14 @@ function reported(tally, what, package_, file, environment) {
   rmSync(folder, { recursive: true, force: true })
 }
 
-/**
- * Rounds are of each: the broker, consumers, both, the client, all of them. A job that ends before its last
- * round has fewer; the lines say how many.
- */
-export function brokerKill(tally, { rounds = 200, items = 100_000, seeds = 1 }) {
-  const what = `jobs of ${items} items under up to ${rounds} times kill -9`
+/** Rounds are of each kind, within one job each: the broker, consumers, both, the client, all of them. */
+export function brokerKill(tally, { rounds = 200, items = 100_000, seeds = 1, kinds }) {
+  const what = `jobs of ${items} items under ${rounds} times kill -9`
   reported(tally, what, 'demo', 'test/durable/kill.test.ts', {
     FABRIC_KILL_ROUNDS: String(rounds),
     FABRIC_KILL_ITEMS: String(items),
     FABRIC_SEED: String(seeds),
+    ...(kinds === undefined ? {} : { FABRIC_KILL_KINDS: kinds }),
   })
 }
 

@@ -1,106 +1,177 @@
 // kill -9 of any of the processes of a job, again and again, each started again with its arguments:
-// the output has each item's own result exactly once, in whole lines, and nothing else.
+// the output has each item's own result exactly once, in whole lines, and nothing else. All kills fall
+// within one job. FABRIC_KILL_ROUNDS, FABRIC_KILL_ITEMS and FABRIC_KILL_KINDS for more.
 import { spawnSync } from 'node:child_process'
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { seededRandom } from '../../src/random.js'
+import { type Job, Moments, OCCASIONS, type Occasion } from './moments.js'
 import { itemsOf, Plant, type Program, until } from './plant.js'
+import { Throttle } from './throttle.js'
 
 const ROUNDS = Number(process.env.FABRIC_KILL_ROUNDS ?? 2)
 const ITEMS = Number(process.env.FABRIC_KILL_ITEMS ?? 2000)
 const SEED = Number(process.env.FABRIC_SEED ?? 1)
 const REPORT = process.env.FABRIC_REPORT
 const CONSUMERS = 3
-/** A program that is killed so soon has not begun its work. */
-const START_MS = 1500
+/** A quarter: items wait in numbers, and the client appends during three quarters of the job. */
+const QUEUED_MAX = Math.ceil(ITEMS / 4)
+const END_DEADLINE_MS = 120_000
+const TOLD_IDS_MAX = 20
+const EXITED_WELL = 'exit code 0'
 const VERIFY = join(import.meta.dirname, '../../../broker/bin/fabric-broker.js')
 
-type Kind = 'broker' | 'consumers' | 'both' | 'client' | 'all'
+const ALL_KINDS = ['broker', 'consumers', 'both', 'client', 'all'] as const
+type Kind = (typeof ALL_KINDS)[number]
+const wanted: readonly string[] = process.env.FABRIC_KILL_KINDS?.split(',') ?? ALL_KINDS
+const KINDS = ALL_KINDS.filter((kind) => wanted.includes(kind))
 
-/** The moment of a kill: most when more has reached the output, some while programs start. */
-async function moment(plant: Plant, random: () => number, stepBytes: number): Promise<void> {
-  if (random() < 0.25) {
-    const delayMs = random() * START_MS
-    await new Promise((resolve) => setTimeout(resolve, delayMs))
-    return
-  }
-  const target = plant.outputBytes() + random() * 2 * stepBytes
-  const { client } = plant
-  await until(() => plant.outputBytes() > target || !client?.isRunning, 'more output')
-}
-
-/** Kills what `kind` says at once, in an order of the seed, and starts it again. */
-async function killAndStart(plant: Plant, kind: Kind, random: () => number): Promise<void> {
+/** Kills what `kind` says at once, in an order of the seed, and starts it again. @returns how many. */
+async function killAndStart(plant: Plant, kind: Kind, random: () => number): Promise<number> {
   const victims: [Program | null, () => Program][] = []
   if (kind !== 'consumers' && kind !== 'client')
     victims.push([plant.broker, () => plant.spawnBroker()])
-  if (kind !== 'broker' && kind !== 'client')
+  if (kind !== 'broker' && kind !== 'client') {
+    // One at least, at times all.
+    const first = Math.floor(random() * CONSUMERS)
     plant.consumers.forEach((consumer, index) => {
-      // One at least, at times all.
-      if (index === 0 || random() < 0.5) victims.push([consumer, () => plant.spawnConsumer(index)])
+      const isVictim = random() < 0.5
+      if (index === first || isVictim) victims.push([consumer, () => plant.spawnConsumer(index)])
     })
+  }
   if (kind === 'client' || kind === 'all') victims.push([plant.client, () => plant.spawnClient()])
   if (random() < 0.5) victims.reverse()
-  const ended = victims.map(([program]) => program?.kill())
-  await Promise.all(ended)
-  for (const [, start] of victims) {
-    start()
-    plant.restarts += 1
+  const ends = await Promise.all(victims.map(([program]) => program?.kill()))
+  const names = victims.map(([program]) => program?.name)
+  expect(ends, `what ended ${names}`).toEqual(names.map(() => 'SIGKILL'))
+  for (const [, start] of victims) start()
+  return victims.length
+}
+
+async function begin(job: Job): Promise<void> {
+  const { plant } = job
+  await plant.prepare()
+  plant.spawnBroker()
+  for (let index = 0; index < CONSUMERS; index++) plant.spawnConsumer(index)
+  await plant.listening()
+  plant.spawnClient()
+  // At its very first start a client without a broker ends, rather than wait for a mistyped address.
+  await until(async () => (await plant.state())?.items.accepted, 'the first items are accepted')
+}
+
+interface Kills {
+  readonly rounds: number
+  readonly killed: number
+  readonly by: Readonly<Record<Occasion, number>>
+  /** At the last kill: more results than these there cannot have been, nor fewer than the output held. */
+  readonly done: number
+  readonly lines: number
+}
+
+async function killAll(job: Job, kind: Kind): Promise<Kills> {
+  const { plant, throttle, random } = job
+  const moments = new Moments(job)
+  const by = { start: 0, append: 0, work: 0, output: 0, quiet: 0 }
+  let [rounds, killed, done, lines] = [0, 0, 0, 0]
+  while (rounds < job.rounds) {
+    by[await moments.next(rounds + 1)] += 1
+    killed += await killAndStart(plant, kind, random)
+    rounds += 1
+    // Consumers that live go on meanwhile, so these may be more than at the kill.
+    done = throttle.distinct
+    lines = plant.results.lines
+    expect(done, `items done at kill ${rounds}: the job may be over`).toBeLessThan(ITEMS)
+  }
+  return { rounds, killed, by, done, lines }
+}
+
+/** One that is stuck is no reason not to tell what is lost. */
+async function clientsEnd({ plant }: Job): Promise<string> {
+  const { client } = plant
+  await until(() => !client?.isRunning, "the client's end", END_DEADLINE_MS).catch(() => {})
+  if (client?.isRunning) return `still runs after ${END_DEADLINE_MS / 1000} s: ${client.errors}`
+  const exit = await client?.exited
+  return exit === 0 ? EXITED_WELL : `exit code ${exit}: ${client?.errors}`
+}
+
+const told = (ids: readonly string[], more: (id: string) => string): string => {
+  const some = ids.slice(0, TOLD_IDS_MAX).map((id) => `${id}${more(id)}`)
+  const rest = ids.length > some.length ? `, ${ids.length - some.length} more` : ''
+  return ids.length === 0 ? '0' : `${ids.length} (${some.join(', ')}${rest})`
+}
+
+/** What the output holds, beside the input. */
+function compare({ plant, throttle }: Job, end: string): { found: string; isRight: boolean } {
+  const { lines, duplicates, lost, wrong } = plant.check()
+  const times = (id: string) => ` done ${throttle.timesOf(id)} times`
+  return {
+    found: `${ITEMS} items, ${lines} results, duplicates ${told(duplicates, times)}, lost ${told(lost, times)}, wrong ${told(wrong, () => '')}, executions ${throttle.executions}, client ${end}`,
+    isRight:
+      lines === ITEMS &&
+      duplicates.length + lost.length + wrong.length === 0 &&
+      end === EXITED_WELL,
   }
 }
 
-/**
- * The client's end. Killed when it had just finished, it is started as for the first time, and such a
- * start does not wait for a broker that is not there yet: it is started again, as its user would.
- */
-async function untilDone(plant: Plant): Promise<void> {
-  let exit = await plant.client?.exited
-  if (exit === 1 && plant.client?.errors.includes('FABRIC_BROKER_UNREACHABLE')) {
-    await plant.listening()
-    exit = await plant.spawnClient().exited
-  }
-  expect(exit, `${plant.client?.errors}\nbroker: ${plant.broker?.errors.slice(-2000)}`).toBe(0)
+async function verify({ plant }: Job): Promise<void> {
+  expect((await plant.state())?.items.waiting).toBe(0)
+  await plant.broker?.kill()
+  const verified = spawnSync(process.execPath, [VERIFY, 'verify', '--data-dir', plant.dataDir], {
+    encoding: 'utf8',
+  })
+  expect(verified.status, verified.stdout + verified.stderr).toBe(0)
 }
 
-test.each<Kind>(['broker', 'consumers', 'both', 'client', 'all'])(
-  `kill -9 of %s at up to ${ROUNDS} random moments of a job: each item has exactly one result, its own (seed ${SEED})`,
-  { timeout: 120_000 + ROUNDS * 30_000 },
+async function play(job: Job, kind: Kind): Promise<string> {
+  const startedAt = performance.now()
+  await begin(job)
+  const kills = await killAll(job, kind).catch((error: Error) => error)
+  // A plant that stands still may have lost what it waits for: that is known when nothing holds the rest.
+  if (kills instanceof Error && job.plant.ended.length > 0) throw kills
+  // What was lost in kills is done again, so more often than there are items.
+  job.throttle.allow(ITEMS * 100)
+  const { found, isRight } = compare(job, await clientsEnd(job))
+  if (kills instanceof Error) throw new Error(`${kills.message}; without further kills: ${found}`)
+  const { rounds, killed, by, done, lines } = kills
+  if (!isRight) throw new Error(`after ${rounds} rounds: ${found}`)
+  expect(rounds).toBe(ROUNDS)
+  await verify(job)
+  const moments = OCCASIONS.map((occasion) => `${by[occasion]} by ${occasion}`).join(', ')
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
+  return `${rounds} rounds of ${ROUNDS} within the job (${moments}; at the last ${lines} results in the output, ${done} items done), ${killed} processes killed; ${found}; ${seconds} s`
+}
+
+const report = (line: string) => {
+  if (REPORT !== undefined) appendFileSync(REPORT, `${line}\n`)
+}
+
+test.each(KINDS)(
+  `kill -9 of %s at ${ROUNDS} random moments of a job: each item has exactly one result, its own (seed ${SEED})`,
+  { timeout: 300_000 + ROUNDS * 30_000 },
   async (kind) => {
-    const flags = ['--release-threshold', '1', '--max-deliveries', '65535']
-    const plant = new Plant(itemsOf(ITEMS), flags)
-    onTestFinished(() => plant.close())
+    // The deaths are not the items' fault: none of them may end in quarantine.
+    const flags = ['--release-threshold', '1', '--max-deliveries', '65535', '--poison-deaths', '16']
+    const plant = new Plant(itemsOf(ITEMS), [...flags, '--max-queued-items', String(QUEUED_MAX)])
     plant.brokerFlags.push('--data-dir', plant.dataDir)
-    await plant.prepare()
-    const random = seededRandom(SEED + kind.length)
-    plant.spawnBroker()
-    for (let index = 0; index < CONSUMERS; index++) plant.spawnConsumer(index)
-    await plant.listening()
-    plant.spawnClient()
-    // At its very first start a client without a broker ends, rather than wait for a mistyped address.
-    await until(async () => (await plant.state())?.items.accepted, 'the first items are accepted')
-    // Small enough that the job does not end before the last kill, as it does at an unlucky rate.
-    const stepBytes = (ITEMS * 70) / (1.4 * ROUNDS + 1)
-    let rounds = 0
-    while (rounds < ROUNDS) {
-      await moment(plant, random, stepBytes)
-      if (!plant.client?.isRunning) break
-      await killAndStart(plant, kind, random)
-      rounds += 1
+    const throttle = new Throttle(plant.folder)
+    plant.environment = throttle.environment
+    let failed = true
+    onTestFinished(() => plant.close({ keep: failed }))
+    const random = seededRandom(SEED * ALL_KINDS.length + ALL_KINDS.indexOf(kind))
+    const what = `kill -9 of ${kind}: seed ${SEED}, `
+    try {
+      report(
+        what +
+          (await play({ plant, throttle, rounds: ROUNDS, queuedMax: QUEUED_MAX, random }, kind)),
+      )
+      failed = false
+    } catch (error) {
+      const state = JSON.stringify((await plant.state())?.items ?? 'no broker answers')
+      const cause = error instanceof Error ? error.message : String(error)
+      const line = `${what}FAILED: ${cause}\n${throttle.distinct} items done, ${plant.results.lines} in the output, the broker's items: ${state}\nall is kept in ${plant.folder}: data, out.jsonl, programs.log`
+      report(line)
+      throw new Error(line, { cause: error })
     }
-    await untilDone(plant)
-    const { lines, duplicates, lost, wrong } = plant.check()
-    const line = `kill -9 of ${kind}: seed ${SEED}, ${rounds} rounds, ${plant.restarts} restarts, ${ITEMS} items, ${lines} results, duplicates ${duplicates}, lost ${lost}, wrong ${wrong.length}`
-    if (REPORT !== undefined) appendFileSync(REPORT, `${line}\n`)
-    expect(wrong.slice(0, 5)).toEqual([])
-    expect({ lines, duplicates, lost }, line).toEqual({ lines: ITEMS, duplicates: 0, lost: 0 })
-    // The last kill may have come when the client had all it needed: then the broker only just starts.
-    await plant.listening()
-    expect((await plant.state())?.items.waiting).toBe(0)
-    await plant.broker?.kill()
-    const verified = spawnSync(process.execPath, [VERIFY, 'verify', '--data-dir', plant.dataDir], {
-      encoding: 'utf8',
-    })
-    expect(verified.status, verified.stdout + verified.stderr).toBe(0)
   },
 )

@@ -1,11 +1,12 @@
 // A broker, consumers and a client, each a process of its own, with a job whose every result can be
 // told from its item. Any of them may be killed and started again with the arguments it had.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { BrokerState } from '@fabric/broker'
+import { type Item, Output, type OutputCheck } from './output.js'
 
 const bin = (name: string) => join(import.meta.dirname, '../../..', name)
 const BROKER = bin('broker/bin/fabric-broker.js')
@@ -13,11 +14,16 @@ const CONSUMER = bin('consumer/bin/fabric-consumer.js')
 const CLIENT = bin('client/bin/fabric.js')
 const RUNTIME = join(import.meta.dirname, 'length-sum-runtime.mjs')
 
-const DEADLINE_MS = 300_000
+/** Below the ports that connections take by themselves, one of which could be this while no broker runs. */
+const PORTS = { first: 20_000, count: 12_000 }
 
 /** The first true value of `check`. */
-export async function until<T>(check: () => T | Promise<T>, what: string): Promise<NonNullable<T>> {
-  const deadline = Date.now() + DEADLINE_MS
+export async function until<T>(
+  check: () => T | Promise<T>,
+  what: string,
+  deadlineMs = 300_000,
+): Promise<NonNullable<T>> {
+  const deadline = Date.now() + deadlineMs
   for (;;) {
     const value = await check()
     if (value) return value
@@ -36,8 +42,12 @@ export class Program {
     readonly name: string,
     script: string,
     args: readonly string[],
+    environment: Readonly<Record<string, string>>,
   ) {
-    this.child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+    this.child = spawn(process.execPath, [script, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...environment },
+    })
     this.child.stdout?.setEncoding('utf8').on('data', (text) => {
       this.out += text
     })
@@ -59,48 +69,37 @@ export class Program {
   }
 }
 
-export interface Item {
-  readonly id: string
-  readonly tokens: readonly number[]
-}
-
 export const itemsOf = (count: number): Item[] =>
   Array.from({ length: count }, (_, i) => ({
     id: `i${i}`,
     tokens: Array.from({ length: 1 + ((i * 7) % 24) }, (_, k) => i + k),
   }))
 
-const lengthAndSum = ({ tokens }: Item) => ({
-  length: tokens.length,
-  sum: tokens.reduce((sum, token) => sum + token, 0),
-})
-
 async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
-
-export interface OutputCheck {
-  readonly lines: number
-  readonly duplicates: number
-  readonly lost: number
-  readonly wrong: readonly string[]
+  for (;;) {
+    const port = PORTS.first + Math.floor(Math.random() * PORTS.count)
+    const server = createServer()
+    const isFree = await new Promise<boolean>((resolve) =>
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true)),
+    )
+    await new Promise((resolve) => server.close(resolve))
+    if (isFree) return port
+  }
 }
 
 export class Plant {
   readonly folder = mkdtempSync(join(tmpdir(), 'fabric-plant-'))
   readonly input = join(this.folder, 'in.jsonl')
   readonly output = join(this.folder, 'out.jsonl')
+  readonly results = new Output(this.output)
   readonly dataDir = join(this.folder, 'data')
   readonly socket = join(this.folder, 'b.sock')
   url = ''
   broker: Program | null = null
   client: Program | null = null
   readonly consumers: (Program | null)[] = []
-  restarts = 0
+  /** Of all programs that are started from then on. */
+  environment: Readonly<Record<string, string>> = {}
   readonly #programs: Program[] = []
 
   constructor(
@@ -115,7 +114,7 @@ export class Plant {
   }
 
   #start(name: string, script: string, args: readonly string[]): Program {
-    const program = new Program(name, script, args)
+    const program = new Program(name, script, args, this.environment)
     this.#programs.push(program)
     return program
   }
@@ -168,33 +167,27 @@ export class Plant {
     }
   }
 
-  /** Grows with the results that have reached the output; asks no process. */
-  outputBytes(): number {
-    return statSync(this.output, { throwIfNoEntry: false })?.size ?? 0
+  /** Those that ought to run and do not: they ended by themselves. */
+  get ended(): readonly Program[] {
+    const programs = [this.broker, this.client, ...this.consumers]
+    return programs.filter((program) => program !== null && !program.isRunning) as Program[]
   }
 
   check(): OutputCheck {
-    const text = readFileSync(this.output, 'utf8')
-    const wrong: string[] = []
-    if (!text.endsWith('\n')) wrong.push('the last line is not whole')
-    const expected = new Map(this.items.map((item) => [item.id, lengthAndSum(item)]))
-    const seen = new Set<string>()
-    let duplicates = 0
-    const lines = text.split('\n').slice(0, -1)
-    for (const line of lines) {
-      const { id, status, result } = JSON.parse(line)
-      if (seen.has(id)) duplicates += 1
-      seen.add(id)
-      const right = expected.get(id)
-      if (status !== 'completed' || right?.length !== result.length || right?.sum !== result.sum)
-        wrong.push(line)
-    }
-    const lost = this.items.filter(({ id }) => !seen.has(id)).length
-    return { lines: lines.length, duplicates, lost, wrong }
+    return this.results.check(this.items)
   }
 
-  async close(): Promise<void> {
+  /** Ends what runs. What a failed test leaves is kept to be looked at, with what each program said. */
+  async close({ keep = false } = {}): Promise<void> {
     await Promise.all(this.#programs.map((program) => program.kill()))
-    rmSync(this.folder, { recursive: true, force: true })
+    if (!keep) {
+      rmSync(this.folder, { recursive: true, force: true })
+      return
+    }
+    const said = this.#programs.map(
+      ({ name, child, out, errors }) =>
+        `== ${name}, process ${child.pid}, ended by ${child.signalCode ?? child.exitCode}\n${out}${errors}`,
+    )
+    writeFileSync(join(this.folder, 'programs.log'), said.join('\n'))
   }
 }
