@@ -15,8 +15,8 @@ const ITEMS = Number(process.env.FABRIC_KILL_ITEMS ?? 2000)
 const SEED = Number(process.env.FABRIC_SEED ?? 1)
 const REPORT = process.env.FABRIC_REPORT
 const CONSUMERS = 3
-/** A quarter: items wait in numbers, and the client appends during three quarters of the job. */
-const QUEUED_MAX = Math.ceil(ITEMS / 4)
+/** A quarter: items wait in numbers, and the client appends during three quarters of the job. At least a request. */
+const QUEUED_MAX = Math.max(1000, Math.ceil(ITEMS / 4))
 const END_DEADLINE_MS = 120_000
 const TOLD_IDS_MAX = 20
 const EXITED_WELL = 'exit code 0'
