@@ -2,16 +2,17 @@
 // cannot be read is named on standard error and left out.
 import { once } from 'node:events'
 import { FabricError } from '@fabric/protocol'
+import type { ResultRecord } from '../results/log.js'
 import { renderLine } from '../results/render.js'
 import { BlockRow } from '../storage/block-row.js'
-import { decodeRow, JOB_FIELDS } from '../storage/counters.js'
+import { decodeRow, JOB_FIELDS, type JobFields } from '../storage/counters.js'
 import { type Environment, openEnvironment } from '../storage/environment.js'
 import { decodeBlock, type ItemBlock, payloadOf } from '../storage/item-block.js'
 import { decodeJob } from '../storage/job-row.js'
-import { jobKey, keyBehind, META_HASH_KEY, placeOf } from '../storage/layout.js'
-import { readLogPosition } from '../storage/log-position.js'
-import { type TailAppend, tailOfLog } from '../storage/log-tail.js'
+import { jobKey, keyBehind, placeOf } from '../storage/layout.js'
+import { isBehind, readLogPosition } from '../storage/log-position.js'
 import { decodeChunk, readRecord } from '../storage/result-chunk.js'
+import { TailOfJob, tailOf } from '../storage/tail-of-job.js'
 
 export interface DumpFlags {
   readonly dataDir: string
@@ -36,8 +37,8 @@ export async function dump(flags: DumpFlags): Promise<void> {
     throw new FabricError('FABRIC_NOT_FOUND', `no job ${flags.job} in ${flags.dataDir}`)
   for (const job of jobs) {
     if (flags.items === true) await write(itemLines(environment, job))
-    else if (flags.results === true) await write(resultLines(tables, job))
-    else await write([jobLine(tables, job)])
+    else if (flags.results === true) await write(resultLines(environment, job))
+    else await write([jobLine(environment, job)])
   }
   await root.close()
 }
@@ -60,62 +61,63 @@ function jobsOf(tables: Tables): DumpedJob[] {
   return jobs
 }
 
-function jobLine(tables: Tables, job: DumpedJob): string {
-  const row = tables.counters.getBinary(jobKey(job.number))
+/** What the index has, and what only the log has: the next start takes it in. */
+const tailFor = (environment: Environment, { number }: DumpedJob) =>
+  new TailOfJob(number, tailOf(environment, warn))
+
+function jobLine(environment: Environment, job: DumpedJob): string {
+  const row = environment.tables.counters.getBinary(jobKey(job.number))
   const numbers = row === undefined ? null : decodeRow(row, JOB_FIELDS.length)
-  const counts =
+  const kept =
     numbers === null
       ? null
-      : Object.fromEntries(JOB_FIELDS.map((field, index) => [field, numbers[index]]))
+      : (Object.fromEntries(JOB_FIELDS.map((field, index) => [field, numbers[index]])) as JobFields)
+  const counts = kept === null ? null : tailFor(environment, job).addTo(kept)
   return `${JSON.stringify({ ...job, counts })}\n`
 }
 
-function* itemLines(environment: Environment, { number, id }: DumpedJob): Iterable<string> {
+function* itemLines(environment: Environment, job: DumpedJob): Iterable<string> {
   const { tables, log } = environment
   // Before the index is read: what a broker takes in meanwhile is met there, or nowhere.
-  const tail = tailOf(environment, number)
-  const start = jobKey(number)
+  const tail = tailFor(environment, job)
+  const start = jobKey(job.number)
   for (const { key, value } of tables.blocks.getRange({ start, end: keyBehind(start) })) {
     const { model, firstSequence } = placeOf(key)
     const row = BlockRow.decode(value)
     const bytes = row === null ? null : log.read(row.place)
     const block = bytes === null ? null : decodeBlock(bytes)
-    if (row === null || block === null) warn(`a block of job ${id} from sequence ${firstSequence}`)
-    else yield* blockLines(id, model, block, (item) => row.isSettled(item))
+    if (row === null || block === null)
+      warn(`a block of job ${job.id} from sequence ${firstSequence}`)
+    else
+      yield* blockLines(job.id, model, block, (i, of) => row.isSettled(i) || tail.settled.has(of))
   }
   const known = readLogPosition(tables.meta)
-  for (const { segment, offset, header, blocks } of tail) {
-    if (segment < known.segment || (segment === known.segment && offset < known.offset)) continue
-    for (const [index, block] of blocks.entries())
-      yield* blockLines(id, header.blocks[index].shape.model, block, () => false)
+  for (const append of tail.items) {
+    if (isBehind(known, append)) continue
+    const { header, blocks } = append
+    for (const [index, block] of blocks.entries()) {
+      const { model } = header.blocks[index].shape
+      yield* blockLines(job.id, model, block, (_, sequence) => tail.settled.has(sequence))
+    }
   }
-}
-
-/** Accepted items that the next start takes into the index. */
-function tailOf({ tables, dataDir }: Environment, job: number): TailAppend[] {
-  const hashKey = tables.meta.getBinary(META_HASH_KEY)
-  if (hashKey === undefined) return []
-  const from = readLogPosition(tables.meta)
-  return [...tailOfLog(dataDir, Buffer.from(hashKey), from, warn)].filter(
-    ({ header }) => header.job === job,
-  )
 }
 
 function* blockLines(
   job: string,
   model: number,
   block: ItemBlock,
-  isSettled: (item: number) => boolean,
+  isSettled: (item: number, sequence: number) => boolean,
 ): Iterable<string> {
   let token = 0
   for (let i = 0; i < block.count; i++) {
     const payload = payloadOf(block, i)
     const from = token
     if (payload === null) token += block.lengths[i]
-    if (isSettled(i)) continue
+    const sequence = block.firstSequence + block.sequenceDeltas[i]
+    if (isSettled(i, sequence)) continue
     yield `${JSON.stringify({
       job,
-      sequence: block.firstSequence + block.sequenceDeltas[i],
+      sequence,
       id: Buffer.from(
         block.ids.subarray(i === 0 ? 0 : block.idEnds[i - 1], block.idEnds[i]),
       ).toString(),
@@ -131,19 +133,25 @@ function* blockLines(
   }
 }
 
-function* resultLines(tables: Tables, { number, id: job }: DumpedJob): Iterable<string> {
+function* resultLines(environment: Environment, { number, id }: DumpedJob): Iterable<string> {
+  const { tables } = environment
   const start = jobKey(number)
+  let next = 0
+  const lineOf = (offset: number, record: ResultRecord) =>
+    `{"job":${JSON.stringify(id)},${renderLine(offset, record, 'base64').slice(1)}`
+  const { results } = tailFor(environment, { number, id })
   for (const { value } of tables.results.getRange({ start, end: keyBehind(start) })) {
     const bytes = Buffer.from(new Uint8Array(value).buffer)
     const chunk = decodeChunk(bytes)
     if (chunk === null) {
-      warn(`a chunk of results of job ${job}`)
+      warn(`a chunk of results of job ${id}`)
       continue
     }
-    for (let i = 0; i < chunk.count; i++) {
-      const record = readRecord(chunk.bytes, chunk.starts[i])
-      const line = renderLine(chunk.firstOffset + i, record, 'base64')
-      yield `{"job":${JSON.stringify(job)},${line.slice(1)}`
-    }
+    for (let i = 0; i < chunk.count; i++)
+      yield lineOf(chunk.firstOffset + i, readRecord(chunk.bytes, chunk.starts[i]))
+    next = chunk.firstOffset + chunk.count
   }
+  const known = readLogPosition(tables.meta)
+  for (const { record, append } of results)
+    if (!isBehind(known, append)) yield lineOf(next++, record)
 }

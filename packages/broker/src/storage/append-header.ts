@@ -1,10 +1,12 @@
-// An append as it stands in the log: a header that names its blocks, then the blocks, each padded to 8.
+// An append as it stands in the log: accepted items, or settlements. A header names its blocks, then come
+// the blocks, each padded to 8.
 // The blocks check themselves; the header carries their checksums, so that one whose bytes are those of
 // an older file is not taken for its own. Its own checksum begins with the store's secret hashKey: a
 // recovery looks for headers among bytes that producers have made.
 //
 // Little-endian: u32 magic, u32 crc32 of the store's hashKey and the rest of the header, u32 bytes of the header, u32 kind (1:
-// accepted items, 2: blocks moved from an older segment, which a recovery skips), u32 job, u32 blocks,
+// accepted items, 2: blocks moved from an older segment, which a recovery skips, 3: settlements, which are
+// one block of their own kind, settled-columns.ts), u32 job, u32 blocks,
 // f64 offset in the segment of the first append of its write, f64 bytes of all of it; then for each block: u32 bytes, u32
 // crc32, u32 model, u32 length rounded up to 8, u32 count, u32 flags (1: some item has a deadline), f64 first
 // sequence, f64 tokens of its items.
@@ -16,8 +18,8 @@ const FIXED_BYTES = 40
 const BLOCK_BYTES = 40
 const HAVE_DEADLINE = 1
 
-export type AppendKind = 'accepted' | 'moved'
-const KINDS: readonly AppendKind[] = ['accepted', 'moved']
+export type AppendKind = 'accepted' | 'moved' | 'settled'
+const KINDS: readonly AppendKind[] = ['accepted', 'moved', 'settled']
 
 export interface LoggedBlock {
   readonly shape: DiskShape

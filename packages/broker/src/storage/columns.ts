@@ -1,9 +1,6 @@
 // Columns made into one buffer that another thread reads, and taken apart there.
 import type { SubmitBlock } from '@fabric/core'
 import type { ItemColumns } from './item-block.js'
-import type { SettleWrite } from './messages.js'
-import { recordBytes, writeRecord } from './result-chunk.js'
-import type { SettledItem } from './store.js'
 
 // Packed items: u32 job, count, tokens, bytes of ids, bytes of payloads, flags; then the columns, in the
 // order of `Columns`, each aligned to 8. Views would travel too, at the price of a clone for each.
@@ -111,36 +108,4 @@ function fillTokenStarts({ count, lengths, payloadEnds, tokenStarts }: ItemColum
     const hasPayload = payloadEnds !== null && payloadEnds[i] > (i === 0 ? 0 : payloadEnds[i - 1])
     if (!hasPayload) at += lengths[i]
   }
-}
-
-export function packSettled(items: readonly SettledItem[]): {
-  write: SettleWrite
-  buffer: ArrayBuffer
-} {
-  const count = items.length
-  let bytes = 0
-  for (const { record } of items) bytes += recordBytes(record)
-  const buffer = new ArrayBuffer(5 * 8 * count + bytes)
-  const column = (index: number) => new Float64Array(buffer, 8 * count * index, count)
-  const write: SettleWrite = {
-    kind: 'settle',
-    jobs: column(0),
-    sequences: column(1),
-    models: column(2),
-    paddedLengths: column(3),
-    recordEnds: column(4),
-    records: new Uint8Array(buffer, 5 * 8 * count, bytes),
-  }
-  const words = new Uint32Array(buffer, 5 * 8 * count, bytes / 4)
-  let at = 0
-  for (let i = 0; i < count; i++) {
-    const { job, sequence, shape, record } = items[i]
-    write.jobs[i] = job
-    write.sequences[i] = sequence
-    write.models[i] = shape?.model ?? -1
-    write.paddedLengths[i] = shape?.paddedLength ?? 0
-    at += writeRecord(words, write.records, at, record)
-    write.recordEnds[i] = at
-  }
-  return { write, buffer }
 }

@@ -23,7 +23,7 @@ export const JOB_FIELDS = [
   'unreadBytes',
   'keptBytes', // of results from firstOffset to readOffset
 ] as const
-type Counts = Record<(typeof JOB_FIELDS)[number], number>
+export type JobFields = Record<(typeof JOB_FIELDS)[number], number>
 
 export interface ShapeCounter {
   readonly shape: DiskShape
@@ -31,7 +31,7 @@ export interface ShapeCounter {
   tokens: number
 }
 
-export interface JobCounter extends Counts {
+export interface JobCounter extends JobFields {
   readonly job: number
   readonly shapes: Map<string, ShapeCounter>
 }
@@ -39,7 +39,7 @@ export interface JobCounter extends Counts {
 export const shapeName = ({ model, paddedLength }: DiskShape): string => `${model}:${paddedLength}`
 
 export const newJobCounter = (job: number): JobCounter => ({
-  ...(Object.fromEntries(JOB_FIELDS.map((field) => [field, 0])) as Counts),
+  ...(Object.fromEntries(JOB_FIELDS.map((field) => [field, 0])) as JobFields),
   job,
   shapes: new Map(),
 })

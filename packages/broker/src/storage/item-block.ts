@@ -239,6 +239,10 @@ export function decodeBlock(bytes: Uint8Array): ItemBlock | null {
   }
 }
 
+/** Of an encoded block. */
+export const checksumOf = (bytes: Uint8Array): number =>
+  new DataView(bytes.buffer, bytes.byteOffset).getUint32(4, true)
+
 /** Row of the sequence in the block, or -1. */
 export function rowOf(block: ItemBlock, sequence: number): number {
   const { sequenceDeltas } = block

@@ -9,6 +9,10 @@ export interface LogPosition {
 
 export const LOG_START: LogPosition = { segment: 0, offset: 0 }
 
+/** Whether something stands in the log that begins at `of`, before it. */
+export const isBehind = (position: LogPosition, of: LogPosition): boolean =>
+  of.segment < position.segment || (of.segment === position.segment && of.offset < position.offset)
+
 /** Up to where the index knows the log. */
 export function readLogPosition(meta: Table): LogPosition {
   const row = meta.getBinary(META_LOG_POSITION)

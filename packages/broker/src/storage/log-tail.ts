@@ -1,4 +1,4 @@
-// What stands in the log behind what the index knows: appends that were accepted, and whose transaction
+// What stands in the log behind what the index knows: appends that were answered, and whose transaction
 // had not come when the broker ended. Read at a start, which brings them into the index, and by `verify`
 // and `dump`, which only look.
 //
@@ -6,18 +6,37 @@
 // append that is not whole was never answered, unless a write begins behind it: then the disk has lost
 // what it had, and the operator is told. What is whole is taken, whether it was answered or not.
 import { readFileSync } from 'node:fs'
+import { crc32 } from 'node:zlib'
 import { type AppendHeader, align8, readAppendHeader } from './append-header.js'
-import { decodeBlock, type ItemBlock } from './item-block.js'
+import { checksumOf, decodeBlock, type ItemBlock } from './item-block.js'
 import type { LogPosition } from './log-position.js'
 import { isSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath, segmentsIn } from './segment-file.js'
+import { type SettledColumns, settledInLog } from './settled-columns.js'
 
-export interface TailAppend {
+interface TailPlace {
   readonly header: AppendHeader
-  /** In the order of the header's. */
-  readonly blocks: readonly ItemBlock[]
   readonly segment: number
   readonly offset: number
 }
+
+export interface TailItems extends TailPlace {
+  readonly kind: 'accepted'
+  /** In the order of the header's. */
+  readonly blocks: readonly ItemBlock[]
+}
+
+export interface TailSettled extends TailPlace {
+  readonly kind: 'settled'
+  readonly columns: SettledColumns
+}
+
+export type TailAppend = TailItems | TailSettled
+
+export const startOf = ({ segment, offset }: TailPlace): LogPosition => ({ segment, offset })
+export const endOf = ({ segment, offset, header }: TailPlace): LogPosition => ({
+  segment,
+  offset: offset + header.bytes,
+})
 
 /** @param onProblem told what cannot be read and was acknowledged, in words for the operator. */
 export function* tailOfLog(
@@ -31,7 +50,7 @@ export function* tailOfLog(
   const tellBroken = () => {
     if (broken !== null)
       onProblem(
-        `accepted items cannot be read (${broken}): they are lost, and their producers may send them again`,
+        `accepted items or settlements cannot be read (${broken}): items are lost, and their producers may send them again; what was settled runs again`,
       )
     broken = null
   }
@@ -62,7 +81,7 @@ export function* tailOfLog(
         brokenAt = null
       }
       at += header.bytes
-      if (header.kind === 'accepted') yield found
+      if (found.append !== null) yield found.append
     }
   }
 }
@@ -83,17 +102,27 @@ function readAppend(
   hashKey: Buffer,
   segment: number,
   at: number,
-): TailAppend | null {
+): { readonly header: AppendHeader; readonly append: TailAppend | null } | null {
   const header = readAppendHeader(bytes, hashKey, at)
   if (header === null || at + header.bytes > bytes.byteLength) return null
+  const place = { header, segment, offset: at }
+  // Copied: columns are viewed at addresses that are multiples of 8.
+  const parts = header.blocks.map(
+    ({ at: of, bytes: size }) => new Uint8Array(bytes.subarray(at + of, at + of + size)),
+  )
+  if (header.kind === 'settled') {
+    const [{ crc, count }] = header.blocks
+    if (crc32(parts[0]) !== crc) return null
+    return { header, append: { ...place, kind: 'settled', columns: settledInLog(parts[0], count) } }
+  }
   const blocks: ItemBlock[] = []
-  for (const { at: of, bytes: size, crc } of header.blocks) {
-    // Copied: columns are viewed at addresses that are multiples of 8.
-    const block = decodeBlock(new Uint8Array(bytes.subarray(at + of, at + of + size)))
-    if (block === null || bytes.readUInt32LE(at + of + 4) !== crc) return null
+  for (const [index, part] of parts.entries()) {
+    const block = decodeBlock(part)
+    if (block === null || checksumOf(part) !== header.blocks[index].crc) return null
     blocks.push(block)
   }
-  return { header, blocks, segment, offset: at }
+  // Of moved blocks the index knows, here or there.
+  return { header, append: header.kind === 'moved' ? null : { ...place, kind: 'accepted', blocks } }
 }
 
 /** Where the next header of an append stands that is whole. */

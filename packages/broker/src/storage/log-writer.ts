@@ -1,4 +1,4 @@
-// The log of accepted items: appends are written behind each other into segments, several of them with
+// The log of accepted items and settlements: appends are written behind each other into segments, several of them with
 // one write and one sync. Belongs to the writing thread; the kernel does the writing on another, so that
 // the next appends can be made ready meanwhile.
 //
@@ -6,9 +6,8 @@
 // known. A broker begins a segment of its own too, behind whatever the one before it left.
 import fs from 'node:fs'
 import { promisify } from 'node:util'
-import { type AppendKind, writeAppendHeader } from './append-header.js'
+import { type AppendKind, type LoggedBlock, writeAppendHeader } from './append-header.js'
 import { syncDirectory } from './data-dir.js'
-import type { EncodedAppend } from './item-append.js'
 import type { LogPosition } from './log-position.js'
 import {
   encodeSegmentHeader,
@@ -21,7 +20,13 @@ import {
 const { O_WRONLY, O_CREAT, O_EXCL, O_DSYNC } = fs.constants
 const writev = promisify(fs.writev)
 
-type Writable = Pick<EncodedAppend, 'job' | 'blocks' | 'bytes'>
+export interface WritableAppend {
+  readonly kind: AppendKind
+  readonly job: number
+  readonly blocks: readonly LoggedBlock[]
+  /** All of it, with room for the header. */
+  readonly bytes: Buffer
+}
 
 interface OpenSegment {
   readonly segment: number
@@ -76,14 +81,14 @@ export class LogWriter {
    * Writes the appends behind each other; durable when it resolves. One call at a time. When it rejects
    * none of them is in the log. @returns where the first begins; the others follow it.
    */
-  async write(kind: AppendKind, appends: readonly Writable[]): Promise<LogPosition> {
+  async write(appends: readonly WritableAppend[]): Promise<LogPosition> {
     if (this.#open !== null && this.#open.end >= SEGMENT_BYTES_MAX) this.endSegment()
     this.#isWriting = true
     try {
       this.#open ??= this.#begin()
       const open = this.#open
       const start = { segment: open.segment, offset: open.end }
-      for (const { bytes, job, blocks } of appends)
+      for (const { kind, bytes, job, blocks } of appends)
         writeAppendHeader(bytes, this.hashKey, kind, job, start.offset, blocks)
       await writeAll(
         open.file,

@@ -30,16 +30,11 @@ export interface AppendWrite {
   readonly items: LentBuffer
 }
 
-/** Settled items as columns; a model of -1 stands for an item that was not durable. */
+/** Settled items, packed (settled-columns.ts). */
 export interface SettleWrite {
   readonly kind: 'settle'
-  readonly jobs: Float64Array
-  readonly sequences: Float64Array
-  readonly models: Float64Array
-  readonly paddedLengths: Float64Array
-  /** As in a chunk (result-chunk.ts), one after the other. */
-  readonly records: Uint8Array
-  readonly recordEnds: Float64Array
+  readonly count: number
+  readonly buffer: ArrayBuffer
 }
 
 export type Write =

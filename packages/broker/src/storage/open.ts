@@ -2,7 +2,7 @@
 import { Worker } from 'node:worker_threads'
 import type { SubmitBlock } from '@fabric/core'
 import type { FabricError } from '@fabric/protocol'
-import { packedBytes, packItems, packSettled } from './columns.js'
+import { packedBytes, packItems } from './columns.js'
 import {
   type DirectoryLock,
   lockDataDir,
@@ -22,6 +22,7 @@ import type {
 } from './messages.js'
 import type { ResultBytes } from './reader.js'
 import { readRecord, recordLength } from './result-chunk.js'
+import { packSettled } from './settled-columns.js'
 import { type LentBuffer, SharedBuffers } from './shared-buffers.js'
 import type {
   Append,
@@ -89,6 +90,9 @@ class ThreadedStore implements Store {
   readonly #ranges = new Map<number, ResultRange>()
   readonly #buffers = new SharedBuffers(SHARED_BYTES_MAX)
   #size: StoreSize = { fileBytes: 0, usedBytes: 0 }
+  #isClosing = false
+  /** Readers of results, while the disk fails. */
+  readonly #waiting: (() => void)[] = []
 
   constructor(settings: StoreSettings, lock: DirectoryLock) {
     this.#settings = settings
@@ -176,18 +180,36 @@ class ThreadedStore implements Store {
   }
 
   settle(items: readonly SettledItem[]): Promise<Uint8Array> {
-    const { write, buffer } = packSettled(items)
-    return this.#writer.ask(write, [buffer])
+    const write = packSettled(items)
+    return this.#writer.ask(write, [write.buffer])
   }
 
   async results(job: number, offset: number, maxBytes: number) {
-    const found = await this.#reader.ask<ResultBytes>({ kind: 'results', job, offset, maxBytes })
+    const ask: Read = { kind: 'results', job, offset, maxBytes }
+    let found = await this.#reader.ask<ResultBytes>(ask)
+    // What was settled may not be in the index yet, and comes there late while the disk fails.
+    while (found.count === 0 && found.nextOffset < this.resultRange(job).endOffset) {
+      await this.#writer.ask({ kind: 'commit' }).catch(() => this.#whenWell())
+      const again = await this.#reader.ask<ResultBytes>(ask)
+      if (again.count === 0 && this.health.state === 'ok') break
+      found = again
+    }
     const records = []
     for (let i = 0, at = 0; i < found.count; i++) {
       records.push(readRecord(found.bytes, at))
       at += recordLength(found.bytes, at)
     }
     return { records, nextOffset: found.nextOffset }
+  }
+
+  /** Resolves when the disk is well, or nothing more is to be waited for. */
+  #whenWell(): Promise<void> {
+    if (this.health.state === 'ok' || this.#isClosing) return Promise.resolve()
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  #tellWaiting(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
   }
 
   resultRange(job: number): { firstOffset: number; endOffset: number } {
@@ -203,6 +225,8 @@ class ThreadedStore implements Store {
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true
+    this.#tellWaiting()
     await this.#reader.close({ kind: 'close' })
     await this.#writer.close({ kind: 'close' })
     if (this.#settings.sync === 'never') removeData(this.#settings.dataDir)
@@ -220,6 +244,7 @@ class ThreadedStore implements Store {
         return
       case 'health':
         this.health = message.health
+        if (message.health.state === 'ok') this.#tellWaiting()
         this.onHealth?.(message.health)
         return
       case 'problem':

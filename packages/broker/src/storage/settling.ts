@@ -1,6 +1,6 @@
-// The settlements of one transaction: the blocks that they touch are read, and their rows written, once
-// each; their results become as few chunks as can be. An item that is settled already changes nothing,
-// and its result is left out: that is what gives each item exactly one.
+// The settlements since the last transaction: the blocks that they touch are read, and their rows written,
+// once each; their results become as few chunks as can be. All of it is in memory until `write`. An item that
+// is settled already changes nothing, and its result is left out: that is what gives each item exactly one.
 import { STATUSES } from '../results/log.js'
 import type { BlockReader } from './block-reader.js'
 import { BlockRow } from './block-row.js'
@@ -8,9 +8,9 @@ import type { Counters, JobCounter } from './counters.js'
 import type { Table } from './environment.js'
 import { decodeBlock, type ItemBlock, rowOf } from './item-block.js'
 import { type BlockPlace, blockKey, placeOf, resultKey } from './layout.js'
-import type { SettleWrite } from './messages.js'
 import { CHUNK_BYTES_MAX, CHUNK_HEADER_BYTES, sealChunk, statusAt } from './result-chunk.js'
 import type { Segments } from './segments.js'
+import type { SettledColumns } from './settled-columns.js'
 
 interface OpenBlock extends BlockPlace {
   readonly key: Buffer
@@ -70,9 +70,11 @@ export interface SettleTables {
 export class Settling {
   readonly #open = new Map<string, OpenBlock>()
   readonly #chunks = new Map<number, OpenChunk>()
+  readonly #full: { readonly job: number; readonly chunk: OpenChunk }[] = []
+  /** Blocks that cannot be read, to be set aside by whoever writes. */
+  readonly damaged = new Map<string, Buffer>()
   #last: OpenBlock | null = null
 
-  /** @param onDamaged takes the block out of use; called within the transaction. */
   constructor(
     readonly tables: SettleTables,
     readonly log: BlockReader,
@@ -80,12 +82,11 @@ export class Settling {
     readonly counters: Counters,
     readonly cache: BlockCache,
     readonly isJob: (job: number) => boolean,
-    readonly onDamaged: (key: Buffer) => void,
   ) {}
 
   /** 1 per item that was unsettled until now. */
-  settle(write: SettleWrite): Uint8Array {
-    const { jobs, sequences, models, paddedLengths, records, recordEnds } = write
+  settle(columns: SettledColumns): Uint8Array {
+    const { jobs, sequences, models, paddedLengths, records, recordEnds } = columns
     const settled = new Uint8Array(sequences.length)
     for (let i = 0; i < sequences.length; i++) {
       const job = jobs[i]
@@ -99,7 +100,7 @@ export class Settling {
     return settled
   }
 
-  /** Ends the transaction's part. */
+  /** Within the transaction. */
   write(): void {
     for (const { key, job, model, paddedLength, row, items, tokens } of this.#open.values()) {
       if (items === 0) continue
@@ -111,6 +112,7 @@ export class Settling {
         this.segments.add(row.place.segment, -1, -row.place.bytes)
       }
     }
+    for (const { job, chunk } of this.#full) this.#writeChunk(job, chunk)
     for (const [job, chunk] of this.#chunks) this.#writeChunk(job, chunk)
   }
 
@@ -148,9 +150,10 @@ export class Settling {
     const key = keyAtOrBefore(this.tables.blocks, start, 12)
     if (key === null) return null
     const name = key.toString('latin1')
+    if (this.damaged.has(name)) return null
     const open = this.#open.get(name) ?? this.#read(key, name)
     if (open === null) {
-      this.onDamaged(key)
+      this.damaged.set(name, key)
       return null
     }
     this.#open.set(name, open)
@@ -179,7 +182,7 @@ export class Settling {
     const bytes = end - start
     let chunk = this.#chunks.get(counter.job)
     if (chunk !== undefined && chunk.bytes + bytes > CHUNK_BYTES_MAX) {
-      this.#writeChunk(counter.job, chunk)
+      this.#full.push({ job: counter.job, chunk })
       chunk = undefined
     }
     if (chunk === undefined) {

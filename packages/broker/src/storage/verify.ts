@@ -6,12 +6,11 @@ import type { Environment } from './environment.js'
 import { decodePage, ENTRY_WORDS, Filter } from './id-run.js'
 import { decodeBlock } from './item-block.js'
 import { decodeJob } from './job-row.js'
-import { diskLength, jobKey, META_HASH_KEY, placeOf, readBig, shapeKey, TABLES } from './layout.js'
-import { readLogPosition } from './log-position.js'
-import { tailOfLog } from './log-tail.js'
+import { diskLength, jobKey, placeOf, readBig, shapeKey, TABLES } from './layout.js'
 import { recountJob } from './recount.js'
 import { decodeChunk } from './result-chunk.js'
 import { countSegments } from './segments.js'
+import { tailOf } from './tail-of-job.js'
 
 /** More of them say nothing more. */
 const PROBLEMS_MAX = 1000
@@ -118,15 +117,15 @@ class Check {
     for (const segment of found.keys()) this.problem(`segment ${segment}: its counts are missing`)
   }
 
-  /** Accepted items that the next start takes into the index. */
+  /** What the next start takes into the index. */
   readTail(): void {
-    const { tables, dataDir } = this.environment
-    const hashKey = tables.meta.getBinary(META_HASH_KEY)
-    if (hashKey === undefined) return
-    const from = readLogPosition(tables.meta)
-    for (const { header, blocks } of tailOfLog(dataDir, Buffer.from(hashKey), from, (problem) =>
-      this.problem(problem),
-    )) {
+    for (const append of tailOf(this.environment, (problem) => this.problem(problem))) {
+      if (append.kind === 'settled') {
+        this.results += append.columns.sequences.length
+        this.items -= append.columns.models.filter((model) => model >= 0).length
+        continue
+      }
+      const { header, blocks } = append
       if (!this.isKnown(header.job, `accepted items of job ${header.job}`)) continue
       this.blocks += blocks.length
       for (const { count } of blocks) {

@@ -1,28 +1,35 @@
-// The writing thread's turns. Appends are written to the log, as many at once as came while the last ones
-// were being written, and answered; the index takes them in later. Everything else is answered when a
-// transaction of the index has it, and all that waits shares one.
+// The writing thread's turns. Accepted items and settlements are written to the log, as many at once as came
+// while the last ones were being written, and answered; the index takes them in later. Everything else is
+// answered when a transaction of the index has it, and all that waits shares one.
 //
-// While the disk fails appends are refused at once, settlements and jobs wait, and the disk is tried every
+// While the disk fails items are refused at once, settlements and jobs wait, and the disk is tried every
 // probeIntervalMs. While less than the reserve is left appends are refused, everything else goes on, and
 // the room is looked at as often.
 
 import { FabricError } from '@fabric/protocol'
 import { Alarm } from './alarm.js'
-import { AppendQueue } from './append-queue.js'
 import { unpackItems } from './columns.js'
 import { diskFailure, isTreeDamage } from './disk-errors.js'
 import { DiskWatch } from './disk-watch.js'
 import { type Environment, WHAT_TO_DO } from './environment.js'
 import type { ItemColumns } from './item-block.js'
-import type { Failure, FromWriter, Request, StoreSettings, StoreSize, Write } from './messages.js'
+import { LogQueue } from './log-queue.js'
+import type {
+  Failure,
+  FromWriter,
+  Request,
+  SettleWrite,
+  StoreSettings,
+  StoreSize,
+  Write,
+} from './messages.js'
+import { settledColumns } from './settled-columns.js'
 import { BorrowedBuffers, type LentBuffer } from './shared-buffers.js'
 import { type Step, unknownJob, type Writer } from './writer.js'
 
-/** A transaction takes no further write beyond it: it bounds the wait of whoever comes behind. */
-const TRANSACTION_BYTES_MAX = 8 * 2 ** 20
 /** Of the log that the index does not know: a start has to read it. */
 const UNINDEXED_BYTES_MAX = 16 * 2 ** 20
-/** So old the oldest of it may be when there is nothing else to do. */
+/** How often it takes in what there is when nobody asks for it earlier. */
 const INDEX_INTERVAL_MS = 100
 /** Relaxed: answered and not written; beyond it appends wait for their sync as with `always`. */
 const UNSYNCED_BYTES_MAX = 64 * 2 ** 20
@@ -32,8 +39,7 @@ const SIZE_INTERVAL_MS = 100
 interface PendingStep {
   readonly id: number
   readonly step: Step
-  readonly bytes: number
-  /** It waits until so many appends are in the log: no write becomes durable before an earlier one. */
+  /** It waits until so many of the log's have been taken: no write becomes durable before an earlier one. */
   readonly behind: number
 }
 
@@ -43,9 +49,8 @@ export class WriteLoop {
   readonly #writer: Writer
   readonly #settings: StoreSettings
   readonly #incoming: Request<Write>[] = []
-  readonly #appends: AppendQueue
+  readonly #log: LogQueue
   #steps: PendingStep[] = []
-  #stepBytes = 0
   /** Jobs that one of the steps deletes. */
   readonly #ending = new Set<number>()
   #answers: Answer[] = []
@@ -59,6 +64,7 @@ export class WriteLoop {
   #hasGrown = false
   #writtenAt = 0
   #triedAt = 0
+  #indexedAt = 0
   #closing: number | null = null
 
   constructor(
@@ -69,7 +75,7 @@ export class WriteLoop {
     readonly onClosed: () => void,
   ) {
     this.#writer = writer
-    this.#appends = new AppendQueue(writer)
+    this.#log = new LogQueue(writer)
     this.#size = writer.size
     this.#settings = settings
     const { diskReserveBytes, probeIntervalMs } = settings
@@ -97,6 +103,7 @@ export class WriteLoop {
   #turn(): void {
     this.#disk.nextTurn()
     this.#admitAll()
+    this.#takeWritten()
     this.#writeLog()
     this.#commitWhenDue()
     this.#report()
@@ -105,19 +112,19 @@ export class WriteLoop {
 
   /** All that was asked for is in the index. */
   get #isIdle(): boolean {
-    const { isEmpty, logged } = this.#appends
-    return isEmpty && logged.length === 0 && this.#steps.length === 0
+    const { isEmpty, logged } = this.#log
+    const isIndexed = logged.length === 0 && !this.#writer.hasSettled
+    return isEmpty && isIndexed && this.#steps.length === 0
   }
 
   #goOn(): void {
-    const { isEmpty, isWriting } = this.#appends
+    const { isEmpty, isWriting } = this.#log
     if (this.#closing !== null && (this.#isIdle || (this.#disk.isFailing && !isWriting))) {
       this.#close()
       return
     }
     // When the write is done there is a turn.
-    if (isWriting) return
-    if (this.#disk.isFailing) return
+    if (isWriting || this.#disk.isFailing) return
     if (!isEmpty || this.#steps.length > 0 || this.#writer.hasWork) this.#scheduleUnlessWaiting()
     else if (this.#disk.isShort) this.#alarm.setIn(this.#settings.probeIntervalMs)
     else if (this.#hasGrown) this.#alarm.setIn(SIZE_INTERVAL_MS)
@@ -131,8 +138,7 @@ export class WriteLoop {
   }
 
   #nextWriteInMs(): number {
-    const { isFull, areAllAnswered } = this.#appends
-    const mayWait = this.#settings.sync === 'relaxed' && areAllAnswered && !isFull
+    const mayWait = this.#settings.sync === 'relaxed' && this.#log.mayWait
     if (!mayWait || this.#closing !== null || this.#steps.length > 0) return 0
     return this.#settings.syncIntervalMs - (performance.now() - this.#writtenAt)
   }
@@ -165,6 +171,9 @@ export class WriteLoop {
       case 'append':
         this.#read(ask.items, (items) => this.#admitAppend(id, items, ask.acceptedAtMs))
         return
+      case 'settle':
+        this.#admitSettle(id, ask)
+        return
       default:
         this.#admitStep(id, ask)
     }
@@ -185,9 +194,17 @@ export class WriteLoop {
     this.#disk.takeAppend(bytes)
     const admitted = this.#writer.admit(items, acceptedAtMs)
     const isRelaxed = this.#settings.sync === 'relaxed'
-    const isAnswered = isRelaxed && this.#appends.bytes < UNSYNCED_BYTES_MAX
+    const isAnswered = isRelaxed && this.#log.bytes < UNSYNCED_BYTES_MAX
     if (isAnswered) this.#answers.push({ id, value: admitted.codes })
-    this.#appends.add({ id, admitted, bytes, isAnswered })
+    this.#log.add({ kind: 'items', id, admitted, bytes, isAnswered })
+  }
+
+  #admitSettle(id: number, write: SettleWrite): void {
+    const bytes = write.buffer.byteLength
+    const { failure } = this.#disk
+    const isFull = this.#log.bytes + bytes > this.#settings.maxHeldResultBytes
+    if (failure !== null && isFull) throw new FabricError(failure.code, failure.message)
+    this.#log.add({ kind: 'settle', id, write, bytes })
   }
 
   #admitStep(id: number, step: Step): void {
@@ -195,20 +212,17 @@ export class WriteLoop {
       this.#answers.push({ id, value: null })
       return
     }
-    const bytes = bytesOfStep(step)
-    const isFull = this.#stepBytes + bytes > this.#settings.maxHeldResultBytes
     const { failure } = this.#disk
-    if (failure !== null && (isFull || step.kind === 'commit'))
+    if (failure !== null && step.kind === 'commit')
       throw new FabricError(failure.code, failure.message)
     if (step.kind === 'deleteJob') this.#ending.add(step.number)
-    this.#steps.push({ id, step, bytes, behind: this.#appends.added })
-    this.#stepBytes += bytes
+    this.#steps.push({ id, step, behind: this.#log.added })
   }
 
   /** What comes while the kernel writes is admitted meanwhile, and shares the next write. */
   #writeLog(): void {
-    const { isWriting, isEmpty } = this.#appends
-    if (isWriting || isEmpty || this.#disk.isFailing || this.#nextWriteInMs() > 0) return
+    const { isWriting, hasWaiting } = this.#log
+    if (isWriting || !hasWaiting || this.#disk.isFailing || this.#nextWriteInMs() > 0) return
     try {
       this.#injectFault()
     } catch (error) {
@@ -216,18 +230,33 @@ export class WriteLoop {
       return
     }
     this.#writtenAt = performance.now()
-    this.#appends.writeNext().then(
-      (written) => {
-        this.#hasGrown = true
-        for (const { id, admitted, isAnswered } of written)
-          if (!isAnswered) this.#answers.push({ id, value: admitted.codes })
-        this.#turn()
-      },
+    const written = this.#log.writeNext()
+    written.then(
+      () => this.#turn(),
       (error) => {
         this.#onWriteFailed(error)
         this.#turn()
       },
     )
+  }
+
+  /** What is durable is answered, and is in memory what it will be in the index. */
+  #takeWritten(): void {
+    for (let next = this.#log.written; next !== null; next = this.#log.written) {
+      const { pending } = next
+      this.#hasGrown = true
+      if (pending.kind === 'items') {
+        this.#log.take()
+        if (!pending.isAnswered)
+          this.#answers.push({ id: pending.id, value: pending.admitted.codes })
+        continue
+      }
+      const columns = settledColumns(pending.write)
+      if (!this.#writer.knows(columns) && !this.#commit([])) return
+      const value = this.#writer.settle(columns)
+      this.#log.take()
+      this.#answers.push({ id: pending.id, value })
+    }
   }
 
   #onWriteFailed(error: unknown): void {
@@ -254,42 +283,40 @@ export class WriteLoop {
   }
 
   #nextIndexInMs(): number {
-    const { logged, loggedBytes, loggedSinceMs, isEmpty } = this.#appends
+    const { logged, unindexedBytes, isEmpty } = this.#log
     if (isEmpty && this.#writer.hasWork) return 0
-    if (logged.length === 0) return Number.POSITIVE_INFINITY
-    if (loggedBytes >= UNINDEXED_BYTES_MAX || (this.#closing !== null && isEmpty)) return 0
-    return INDEX_INTERVAL_MS - (performance.now() - loggedSinceMs)
+    if (logged.length === 0 && !this.#writer.hasSettled) return Number.POSITIVE_INFINITY
+    if (unindexedBytes >= UNINDEXED_BYTES_MAX || (this.#closing !== null && isEmpty)) return 0
+    // What is settled gives its room back then.
+    if (this.#disk.isShort) return 0
+    return INDEX_INTERVAL_MS - (performance.now() - this.#indexedAt)
   }
 
   #readySteps(): PendingStep[] {
-    const { done } = this.#appends
-    let bytes = 0
-    let count = 0
-    for (const step of this.#steps) {
-      if (step.behind > done || bytes >= TRANSACTION_BYTES_MAX) break
-      bytes += step.bytes
-      count += 1
-    }
-    return this.#steps.slice(0, count)
+    const { taken } = this.#log
+    const ready = this.#steps.findIndex(({ behind }) => behind > taken)
+    return ready < 0 ? [...this.#steps] : this.#steps.slice(0, ready)
   }
 
-  /** @param steps the first of those that wait. */
-  #commit(steps: readonly PendingStep[]): void {
+  /** @param steps the first of those that wait. @returns false when the disk, or one of them, has failed. */
+  #commit(steps: readonly PendingStep[]): boolean {
     // What the log has made durable is not told later for this.
     this.#report()
     this.#triedAt = performance.now()
     try {
       if (this.#disk.isFailing) this.#writer.log.probe()
       this.#commitAll(steps)
+      return true
     } catch (error) {
       const failure = diskFailure(error, this.environment.path)
       if (failure !== null) this.#onDiskFailure(failure)
       else this.#commitSingly(steps, error)
+      return false
     }
   }
 
   #commitAll(steps: readonly PendingStep[]): void {
-    const { logged, position } = this.#appends
+    const { logged, position } = this.#log
     const values = this.#writer.commit(
       logged,
       steps.map(({ step }) => step),
@@ -297,7 +324,8 @@ export class WriteLoop {
       () => this.#injectFault(),
     )
     this.#hasGrown = true
-    this.#appends.indexed()
+    this.#log.indexed()
+    this.#indexedAt = performance.now()
     steps.forEach(({ id }, index) => {
       this.#answers.push({ id, value: values[index] })
     })
@@ -307,10 +335,7 @@ export class WriteLoop {
 
   #dropSteps(steps: readonly PendingStep[]): void {
     this.#steps.splice(0, steps.length)
-    for (const { bytes, step } of steps) {
-      this.#stepBytes -= bytes
-      if (step.kind === 'deleteJob') this.#ending.delete(step.number)
-    }
+    for (const { step } of steps) if (step.kind === 'deleteJob') this.#ending.delete(step.number)
   }
 
   /** Not the disk's fault: the one that cannot be done is answered so, the others are done. */
@@ -337,7 +362,7 @@ export class WriteLoop {
 
   /** Appends that were not answered are refused; everything else waits for the disk. */
   #onDiskFailure(failure: Failure): void {
-    for (const { id } of this.#appends.refuse()) this.#answers.push({ id, failure })
+    for (const { id } of this.#log.refuse()) this.#answers.push({ id, failure })
     // Who waits for the index, to read, asks again.
     for (const { id, step } of this.#steps)
       if (step.kind === 'commit') this.#answers.push({ id, failure })
@@ -348,7 +373,7 @@ export class WriteLoop {
   }
 
   #rollBack(): void {
-    this.#writer.rollBack(this.#appends.unindexed())
+    this.#writer.rollBack(this.#log.unindexed())
   }
 
   /** Also of an idle broker: that the disk has filled up, or has room again, is told before an append. */
@@ -387,7 +412,9 @@ export class WriteLoop {
       code: 'FABRIC_INTERNAL',
       message: 'the store was closed',
     }
-    for (const { id } of this.#appends.refuse()) this.#answers.push({ id, failure })
+    for (const pending of this.#log.giveUp())
+      if (pending.kind === 'settle' || !pending.isAnswered)
+        this.#answers.push({ id: pending.id, failure })
     for (const { id } of this.#steps) this.#answers.push({ id, failure })
     this.#steps = []
     this.#writer.close()
@@ -410,6 +437,3 @@ export function failureOf(error: unknown): Failure {
 
 const bytesOf = ({ tokens, ids, payloads, count }: ItemColumns): number =>
   tokens.byteLength + ids.byteLength + (payloads?.byteLength ?? 0) + 64 * count
-
-const bytesOfStep = (step: Step): number =>
-  step.kind === 'settle' ? step.records.byteLength + 64 * step.jobs.length : 256

@@ -30,15 +30,24 @@ import {
   META_TIMED,
 } from './layout.js'
 import { type LogPosition, readLogPosition, writeLogPosition } from './log-position.js'
-import { tailInPieces } from './log-recovery.js'
+import { loggedOf } from './log-recovery.js'
+import { endOf, startOf, tailOfLog } from './log-tail.js'
 import { type LogWriter, openLog } from './log-writer.js'
-import type { AppendWrite, ResultRange, StoreSettings, StoreSize, Write } from './messages.js'
+import type {
+  AppendWrite,
+  ResultRange,
+  SettleWrite,
+  StoreSettings,
+  StoreSize,
+  Write,
+} from './messages.js'
 import { ReadResults } from './read-results.js'
 import { recountJob } from './recount.js'
 import { recoveredJobs } from './recovered-job.js'
 import { removeSegments } from './segment-removal.js'
 import { Segments } from './segments.js'
 import { setAside } from './set-aside.js'
+import type { SettledColumns } from './settled-columns.js'
 import { BlockCache, Settling } from './settling.js'
 import type { Recovery, StoredJob, StoreProblem } from './store.js'
 
@@ -48,7 +57,10 @@ const BLOCKS_CACHED = 64
 /** Encoded appends whose memory waits for the next ones. */
 const POOL_BYTES_MAX = 32 * 2 ** 20
 
-/** An append whose ids have been looked up, ready for the log. */
+/** Of the log that a start takes into the index with one transaction. */
+const RECOVERY_BYTES = 16 * 2 ** 20
+
+/** Items whose ids have been looked up, ready for the log. */
 export interface Admitted {
   readonly codes: Uint8Array
   readonly entries: Uint32Array
@@ -65,7 +77,7 @@ export interface Logged extends Pick<Admitted, 'entries'> {
 
 export type Step = Exclude<
   Write,
-  AppendWrite | { kind: 'lookup' } | { kind: 'sequenceOf' } | { kind: 'close' }
+  AppendWrite | SettleWrite | { kind: 'lookup' } | { kind: 'sequenceOf' } | { kind: 'close' }
 >
 
 export class Writer {
@@ -78,7 +90,11 @@ export class Writer {
   readonly #pool = new BufferPool(POOL_BYTES_MAX)
   #lastSequence = 0
   #lastJob = -1
-  #ranges = new Map<number, ResultRange>()
+  #settling: Settling | null = null
+  /** What `#settling` has settled. */
+  #settled: SettledColumns[] = []
+  /** Jobs whose results have changed since it was asked. */
+  readonly #changed = new Set<number>()
   /** Told only when the transaction that set something aside has been committed. */
   #problems: StoreProblem[] = []
   #removed: number[] = []
@@ -116,21 +132,36 @@ export class Writer {
     this.#recover(hashKey)
   }
 
-  /** Brings into the index what was accepted and stands in the log alone. */
+  /** Brings into the index what stands in the log alone. */
   #recover(hashKey: Buffer): void {
     const { dataDir } = this.environment
     const tell = (message: string) => this.onProblem({ message, lost: null })
     const known = this.#known
-    for (const { logged, position } of tailInPieces(dataDir, hashKey, known, this.#ids, tell)) {
-      this.#remember(logged)
-      this.commit(logged, [], position, () => {})
+    let logged: Logged[] = []
+    let bytes = 0
+    for (const append of tailOfLog(dataDir, hashKey, known, tell)) {
+      const start = startOf(append)
+      if (append.kind === 'settled') {
+        // What it settles may stand before it in the tail.
+        if (!this.knows(append.columns)) this.commit(logged.splice(0), [], start, () => {})
+        this.settle(append.columns)
+      } else {
+        const one = loggedOf(append, this.#ids)
+        this.#remember([one])
+        logged.push(one)
+      }
+      bytes += append.header.bytes
+      if (bytes < RECOVERY_BYTES) continue
+      this.commit(logged, [], endOf(append), () => {})
+      logged = []
+      bytes = 0
     }
     // Whatever else an earlier life left in its last segment stays behind.
     const isBehind = [...this.log.segments()].some(
       ([segment, size]) =>
         segment > known.segment || (segment === known.segment && size > known.offset),
     )
-    if (isBehind) this.commit([], [], this.log.position, () => {})
+    if (isBehind) this.commit(logged, [], this.log.position, () => {})
   }
 
   /** The state on disk, for the start. */
@@ -166,9 +197,43 @@ export class Writer {
     return this.#jobs.has(job) ? this.#ids.sequenceOf(job, id) : -1
   }
 
+  /** Whether the index has all items of the settlements; what it has not cannot be settled yet. */
+  knows({ sequences, models }: SettledColumns): boolean {
+    for (let i = 0; i < sequences.length; i++)
+      if (models[i] >= 0 && sequences[i] > this.#lastSequence) return false
+    return true
+  }
+
+  /**
+   * Settlements that are in the log: in memory from now on, and in the index with the next transaction.
+   * @returns 1 per item that was unsettled until now.
+   */
+  settle(columns: SettledColumns): Uint8Array {
+    const settled = this.#openSettling().settle(columns)
+    this.#settled.push(columns)
+    for (const job of new Set(columns.jobs)) this.#changed.add(job)
+    return settled
+  }
+
+  /** Since the last transaction; after an abort those settlements are made again. */
+  #openSettling(): Settling {
+    if (this.#settling !== null) return this.#settling
+    const { tables, log } = this.environment
+    const isJob = (job: number) => this.#jobs.has(job)
+    this.#settling = new Settling(tables, log, this.#segments, this.#counters, this.#blocks, isJob)
+    for (const columns of this.#settled) this.#settling.settle(columns)
+    return this.#settling
+  }
+
+  /** There are settlements that the index does not have. */
+  get hasSettled(): boolean {
+    return this.#settled.length > 0
+  }
+
   /**
    * One transaction, durable when this returns. Throws what LMDB threw; then nothing has changed.
-   * @param logged in the order in which they stand in the log, and all that stands there up to `position`.
+   * @param logged in the order in which they stand in the log.
+   * @param position behind all in the log that was settled or is in `logged`.
    */
   commit(
     logged: readonly Logged[],
@@ -178,11 +243,11 @@ export class Writer {
   ): unknown[] {
     const { root, tables } = this.environment
     this.#problems = []
-    this.#ranges = new Map()
     const answers = root.transactionSync(() => {
       this.#takeIn(logged)
-      const settling = this.#settling()
-      const answered = steps.map((step) => this.#apply(step, settling))
+      const settling = this.#openSettling()
+      for (const key of settling.damaged.values()) this.#setAside('blocks', key)
+      const answered = steps.map((step) => this.#apply(step))
       settling.write()
       this.#readResults.trim(this.#counters)
       this.#ids.work()
@@ -194,23 +259,14 @@ export class Writer {
       beforeCommit()
       return answered
     })
-    for (const problem of this.#problems) this.onProblem(problem)
+    // What is read from now on is read of this state.
+    root.resetReadTxn()
+    this.#settling = null
+    this.#settled = []
     this.#known = position
+    for (const problem of this.#problems) this.onProblem(problem)
     this.#removeSegments()
     return answers
-  }
-
-  #settling(): Settling {
-    const settling: Settling = new Settling(
-      this.environment.tables,
-      this.environment.log,
-      this.#segments,
-      this.#counters,
-      this.#blocks,
-      (job) => this.#jobs.has(job),
-      (key) => this.#setAside('blocks', key, settling),
-    )
-    return settling
   }
 
   /** Work that waits for a transaction of its own when nothing is written. */
@@ -223,6 +279,7 @@ export class Writer {
     this.#ids.forget()
     // It may hold a block that was never committed, and its sequences may come again.
     this.#blocks.clear()
+    this.#settling = null
     this.#load()
     this.#remember(pending)
   }
@@ -250,31 +307,30 @@ export class Writer {
     return this.#removed.splice(0)
   }
 
-  /** Of jobs whose results the last commit changed. */
+  /** Of jobs whose results have changed since it was asked; the index may not have the last of them yet. */
   ranges(): ResultRange[] {
-    return Array.from(this.#ranges.keys(), (job) => {
+    const changed = [...this.#changed].filter((job) => this.#jobs.has(job))
+    this.#changed.clear()
+    return changed.map((job) => {
       const { firstOffset, endOffset } = this.#counters.job(job)
       return { job, firstOffset, endOffset }
     })
   }
 
-  #apply(step: Step, settling: Settling): unknown {
+  #apply(step: Step): unknown {
     switch (step.kind) {
-      case 'settle':
-        for (const job of new Set(step.jobs)) this.#noteRange(job)
-        return settling.settle(step)
       case 'putJob':
         return this.#putJob(step.job)
       case 'deleteJob':
         return this.#deleteJob(step.number)
       case 'resultsRead':
         if (!this.#jobs.has(step.job)) return 0
-        this.#noteRange(step.job)
+        this.#changed.add(step.job)
         return this.#readResults.read(this.#counters.change(step.job), step.offset)
       case 'commit':
         return null
       case 'setAside':
-        return this.#setAside(step.table, Buffer.from(step.key), settling)
+        return this.#setAside(step.table, Buffer.from(step.key))
     }
   }
 
@@ -304,9 +360,9 @@ export class Writer {
     this.#segments.add(segment, 1, bytes)
   }
 
-  /** The memory of an append that is in the log is used for others. */
-  release(appends: readonly Admitted[]): void {
-    for (const { encoded } of appends) if (encoded.buffer !== null) this.#pool.give(encoded.buffer)
+  /** The memory of what is in the log, or refused, is used for others. */
+  release({ encoded }: Admitted): void {
+    if (encoded.buffer !== null) this.#pool.give(encoded.buffer)
   }
 
   #putJob(job: StoredJob): void {
@@ -333,14 +389,10 @@ export class Writer {
     this.#removal.add(number)
   }
 
-  #setAside(table: 'blocks' | 'results', key: Buffer, settling: Settling): void {
-    settling.forget(key)
+  #setAside(table: 'blocks' | 'results', key: Buffer): void {
+    this.#settling?.forget(key)
     const problem = setAside(this.environment, this.#counters, this.#segments, table, key)
     if (problem !== null) this.#problems.push(problem)
-  }
-
-  #noteRange(job: number): void {
-    this.#ranges.set(job, { job, firstOffset: 0, endOffset: 0 })
   }
 
   #writeSequence(): void {

@@ -94,6 +94,25 @@ describe('a failing disk', () => {
     expect((await read())!.sequences.length).toBe(1)
   })
 
+  test('results that were settled when the disk failed are read when it is well', async () => {
+    const faults = new Int32Array(new SharedArrayBuffer(8))
+    const one = await store(folderInMemory(), { faults, probeIntervalMs: 5 })
+    await one.createJob(job(1))
+    const items = [item('a', 3), item('b', 3)]
+    const written = append(items)
+    await one.append(written)
+    await one.settle([settled(1, written.sequences[0], items[0])])
+    const degraded = healthOf(one, 'degraded')
+    faults[0] = EIO
+    let isRead = false
+    const reading = one.results(1, 0, 1000).finally(() => (isRead = true))
+    await expect(one.append(append([item('c', 3)]))).rejects.toBeDefined()
+    await degraded
+    expect([one.resultRange(1).endOffset, isRead]).toEqual([1, false])
+    faults[0] = 0
+    expect((await reading).records.length).toBe(1)
+  })
+
   test('settlements beyond maxHeldResultBytes are refused while the disk fails', async () => {
     const faults = new Int32Array(new SharedArrayBuffer(8))
     const one = await store(folderInMemory(), {
@@ -274,10 +293,10 @@ describe('a full disk', () => {
     writeFileSync(other, Buffer.alloc(9 * 2 ** 20))
     const degraded = healthOf(one, 'degraded')
     const late = append([item('b', 3)])
-    await expect(one.append(late)).rejects.toMatchObject({ code: 'FABRIC_DISK_FULL' })
     expect(await degraded).toMatchObject({
       message: expect.stringContaining('diskReserveBytes'),
     })
+    await expect(one.append(late)).rejects.toMatchObject({ code: 'FABRIC_DISK_FULL' })
     expect(codes(await one.settle([settled(1, written.sequences[0], item('a', 3))]))).toEqual([1])
     await one.close()
     const again = await store(dataDir, options)

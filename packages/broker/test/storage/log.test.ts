@@ -3,50 +3,49 @@ import { copyFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } 
 import { SUBMIT_DUPLICATE } from '@fabric/core'
 import { describe, expect, test } from 'vitest'
 import { appendHeaderBytes, writeAppendHeader } from '../../src/storage/append-header.ts'
-import { AppendQueue } from '../../src/storage/append-queue.ts'
-import { dataFile, openEnvironment } from '../../src/storage/environment.ts'
+import { dataFile } from '../../src/storage/environment.ts'
 import { Reader } from '../../src/storage/reader.ts'
+import { readRecord, recordLength } from '../../src/storage/result-chunk.ts'
 import { SEGMENT_BYTES_MAX, segmentPath } from '../../src/storage/segment-file.ts'
 import { checkStore } from '../../src/storage/verify.ts'
-import { Writer } from '../../src/storage/writer.ts'
 import { folderInMemory, store } from './support/folder.ts'
-import { blockOf, columnsOf, item, itemsOf, job, settled, type TestItem } from './support/items.ts'
+import {
+  blockOf,
+  columnsOf,
+  item,
+  itemsOf,
+  job,
+  settled,
+  type TestItem,
+  textOf,
+} from './support/items.ts'
+import { Life } from './support/life.ts'
 
 const ALL = 1 << 30
 const SHAPE = { model: 1, paddedLength: 8 }
 
-/** What the writing thread has, without the thread, so that a life can end at any point. */
-class Life {
-  readonly environment
-  readonly writer: Writer
-  readonly appends: AppendQueue
-  readonly problems: string[] = []
+/** A life of a store with one job. */
+class JobLife extends Life {
+  readonly problems: string[]
   static #sequence = 0
 
   constructor(readonly dataDir: string) {
-    this.environment = openEnvironment(dataDir)
-    const settings = { maxKeptResultBytes: ALL, sync: 'always' } as const
-    this.writer = new Writer(this.environment, settings, ({ message }) =>
-      this.problems.push(message),
-    )
-    this.appends = new AppendQueue(this.writer)
+    const problems: string[] = []
+    super(dataDir, ({ message }) => problems.push(message))
+    this.problems = problems
     if (this.writer.recovery([]).jobs.length === 0) this.commit([{ kind: 'putJob', job: job(1) }])
   }
 
-  commit(steps: Parameters<Writer['commit']>[1] = []): void {
-    const { logged, position } = this.appends
-    this.writer.commit(logged, steps, position, () => {})
-    this.appends.indexed()
-  }
-
-  /** In the log, not in the index. */
-  async append(...appends: (readonly TestItem[])[]): Promise<void> {
+  /** In the log, not in the index. @returns sequences. */
+  async append(...appends: (readonly TestItem[])[]): Promise<number[]> {
+    const all: number[] = []
     for (const items of appends) {
-      const sequences = Float64Array.from(items, () => ++Life.#sequence)
-      const admitted = this.writer.admit(columnsOf(blockOf(1, items), sequences), 1)
-      this.appends.add({ id: 0, admitted, bytes: 1, isAnswered: false })
+      const sequences = Float64Array.from(items, () => ++JobLife.#sequence)
+      this.admit(1, items, sequences)
+      all.push(...sequences)
     }
-    await this.appends.writeNext()
+    await this.write()
+    return all
   }
 
   ids(): string[] {
@@ -55,14 +54,19 @@ class Life {
     return read === null ? [] : itemsOf(read).map(({ id }) => id)
   }
 
-  async end(): Promise<void> {
-    this.environment.log.close()
-    await this.environment.root.close()
+  results(): string[] {
+    const found = new Reader(this.environment, () => {}).results(1, 0, ALL)
+    const ids: string[] = []
+    for (let i = 0, at = 0; i < (found?.count ?? 0); i++) {
+      ids.push(textOf(readRecord(found!.bytes, at).id))
+      at += recordLength(found!.bytes, at)
+    }
+    return ids
   }
 }
 
-async function withLife<T>(dataDir: string, use: (life: Life) => T | Promise<T>): Promise<T> {
-  const life = new Life(dataDir)
+async function withLife<T>(dataDir: string, use: (life: JobLife) => T | Promise<T>): Promise<T> {
+  const life = new JobLife(dataDir)
   try {
     return await use(life)
   } finally {
@@ -96,12 +100,62 @@ describe('the log', () => {
     })
   })
 
+  test('a start takes in settlements that the index had not, each once', async () => {
+    const dataDir = folderInMemory()
+    const items = ['a', 'b', 'c'].map((id) => item(id, 3))
+    await withLife(dataDir, async (life) => {
+      const [a, b] = await life.append(items)
+      life.commit()
+      const settledA = settled(1, a, items[0])
+      expect(await life.settle([settledA])).toEqual([1])
+      expect(await life.settle([settledA, settled(1, b, items[1])])).toEqual([0, 1])
+      // Of an item that was not durable only the result is kept.
+      const record = settled(1, 1, item('x', 1)).record
+      await life.settle([{ job: 1, sequence: 77, shape: null, record }])
+      expect(life.results()).toEqual([])
+    })
+    for (const _ of ['at the first start', 'at the second'])
+      await withLife(dataDir, (life) => {
+        expect(life.problems).toEqual([])
+        expect([life.ids(), life.results()]).toEqual([['c'], ['a', 'b', 'x']])
+        expect(checkStore(life.environment).problems).toEqual([])
+      })
+  })
+
+  test('a settlement of what the index has not taken in brings it there first', async () => {
+    const dataDir = folderInMemory()
+    const items = ['a', 'b'].map((id) => item(id, 3))
+    await withLife(dataDir, async (life) => {
+      const [a] = await life.append(items)
+      expect(await life.settle([settled(1, a, items[0])])).toEqual([1])
+    })
+    await withLife(dataDir, (life) => expect([life.ids(), life.results()]).toEqual([['b'], ['a']]))
+  })
+
+  test('settlements outlast a transaction that came to nothing', async () => {
+    const dataDir = folderInMemory()
+    const items = ['a', 'b', 'c'].map((id) => item(id, 3))
+    await withLife(dataDir, async (life) => {
+      const [a, b] = await life.append(items)
+      life.commit()
+      await life.settle([settled(1, a, items[0])])
+      life.abort()
+      expect(await life.settle([settled(1, a, items[0]), settled(1, b, items[1])])).toEqual([0, 1])
+      life.abort()
+      life.commit()
+      expect([life.ids(), life.results()]).toEqual([['c'], ['a', 'b']])
+      expect(checkStore(life.environment).problems).toEqual([])
+    })
+  })
+
   test('verify counts what the next start takes in', async () => {
     await withLife(folderInMemory(), async (life) => {
       await life.append([item('a', 3)])
       life.commit()
-      await life.append([item('b', 3)])
-      expect(checkStore(life.environment)).toMatchObject({ items: 2, ids: 2, problems: [] })
+      const [b] = await life.append([item('b', 3)], [item('c', 3)])
+      expect(checkStore(life.environment)).toMatchObject({ items: 3, ids: 3, problems: [] })
+      await life.settle([settled(1, b, item('b', 3))])
+      expect(checkStore(life.environment)).toMatchObject({ items: 2, results: 1, problems: [] })
     })
   })
 
@@ -151,7 +205,9 @@ describe('the log', () => {
     turn(path, readFileSync(path).indexOf('b'))
     await withLife(dataDir, (life) => {
       expect(checkStore(life.environment).problems).toEqual([])
-      expect(life.problems).toEqual([expect.stringContaining('accepted items cannot be read')])
+      expect(life.problems).toEqual([
+        expect.stringContaining('accepted items or settlements cannot be read'),
+      ])
       expect(life.ids()).toEqual(['a', 'c'])
     })
   })
@@ -189,9 +245,9 @@ describe('the log', () => {
       life.writer.log.endSegment()
       writeFileSync(segmentPath(dataDir, 2), '')
       await expect(life.append([item('b', 3)])).rejects.toMatchObject({ code: 'EEXIST' })
-      life.appends.refuse()
-      life.writer.rollBack(life.appends.unindexed())
-      expect(life.appends.isEmpty).toBe(true)
+      life.log.refuse()
+      life.writer.rollBack(life.log.unindexed())
+      expect(life.log.isEmpty).toBe(true)
     })
     await withLife(dataDir, async (life) => {
       await life.append([item('c', 3)])
@@ -213,13 +269,17 @@ describe('the log', () => {
       const sequences = Float64Array.of(index + 1)
       await one.append({ job: 1, block, sequences, acceptedAtMs: 0 })
     }
-    const settle = (index: number) => one.settle([settled(1, index + 1, items[index])])
+    // The index knows a settlement when its result has been read.
+    const segmentsAfter = async (index: number, results: number) => {
+      await one.settle([settled(1, index + 1, items[index])])
+      await one.results(1, results, 1)
+      return segmentsOf(dataDir).map((name) => Number(name.slice(8, -4)))
+    }
     expect(segmentsOf(dataDir)).toHaveLength(2)
-    await settle(2)
-    expect(segmentsOf(dataDir)).toEqual(['segment-0000000001.log'])
-    await settle(0)
-    expect(segmentsOf(dataDir)).toHaveLength(1)
-    await settle(1)
+    expect(await segmentsAfter(2, 0)).toEqual([1])
+    // Settlements stand in the log too.
+    expect(await segmentsAfter(0, 1)).toEqual([1, 3])
+    expect(await segmentsAfter(1, 2)).toEqual([3])
     await one.close()
     expect(segmentsOf(dataDir)).toEqual([])
   })

@@ -2,26 +2,13 @@
 // transactions and restarts. A failing seed is printed; SEED=n runs that one.
 import { SUBMIT_ACCEPTED, SUBMIT_CONFLICT, SUBMIT_DUPLICATE } from '@fabric/core'
 import { describe, expect, test } from 'vitest'
-import { AppendQueue } from '../../src/storage/append-queue.ts'
-import { packSettled } from '../../src/storage/columns.ts'
-import { type Environment, openEnvironment } from '../../src/storage/environment.ts'
 import { Reader } from '../../src/storage/reader.ts'
 import { readRecord, recordLength } from '../../src/storage/result-chunk.ts'
 import type { SettledItem } from '../../src/storage/store.ts'
 import { checkStore } from '../../src/storage/verify.ts'
-import { type Step, Writer } from '../../src/storage/writer.ts'
 import { folderInMemory } from './support/folder.ts'
-import {
-  blockOf,
-  columnsOf,
-  item,
-  itemsOf,
-  job,
-  settled,
-  shapeOf,
-  type TestItem,
-  textOf,
-} from './support/items.ts'
+import { item, itemsOf, job, settled, shapeOf, type TestItem, textOf } from './support/items.ts'
+import { Life } from './support/life.ts'
 import { Random } from './support/random.ts'
 
 const STEPS = 150
@@ -42,9 +29,7 @@ class World {
   readonly dataDir = folderInMemory()
   readonly jobs = new Map<number, ModelJob>()
   readonly random: Random
-  environment!: Environment
-  writer!: Writer
-  appends!: AppendQueue
+  life!: Life
   reader!: Reader
   sequence = 0
   lastJob = 0
@@ -56,15 +41,12 @@ class World {
   }
 
   open(): void {
-    this.environment = openEnvironment(this.dataDir)
     const fail = (what: unknown) => {
       throw new Error(`reported as damaged: ${JSON.stringify(what)}`)
     }
     // 16 recent ids, so that runs are made and merged all the time.
-    const settings = { maxKeptResultBytes: 1e12, sync: 'always' } as const
-    this.writer = new Writer(this.environment, settings, fail, 16)
-    this.appends = new AppendQueue(this.writer)
-    this.reader = new Reader(this.environment, fail)
+    this.life = new Life(this.dataDir, fail, 16)
+    this.reader = new Reader(this.life.environment, fail)
     for (const { left } of this.jobs.values()) for (const each of left.values()) each.isRead = false
   }
 
@@ -84,35 +66,26 @@ class World {
     return item(`id-${++this.lastId}`, length, { model: random.below(2), payload, seed })
   }
 
-  commit(steps: readonly Step[], beforeCommit = () => {}): unknown[] {
-    const { logged, position } = this.appends
-    const answers = this.writer.commit(logged, steps, position, beforeCommit)
-    this.appends.indexed()
-    return answers
-  }
-
   createJob(): void {
     const number = ++this.lastJob
-    this.commit([{ kind: 'putJob', job: job(number) }])
+    this.life.commit([{ kind: 'putJob', job: job(number) }])
     this.jobs.set(number, { ids: new Map(), left: new Map(), results: [], accepted: 0 })
   }
 
   /** Into the log, and now and then into the index too. */
   async append(): Promise<void> {
     this.admit()
-    const writing = this.appends.writeNext()
+    const writing = this.life.write()
     // The next one is made ready while this one is being written.
     if (this.random.chance(0.3)) this.admit()
     await writing
-    if (!this.appends.isEmpty) await this.appends.writeNext()
-    if (this.random.chance(0.1)) {
-      const abort = () => {
-        throw new Error('aborted on purpose')
-      }
-      expect(() => this.commit([], abort)).toThrow('on purpose')
-      this.writer.rollBack(this.appends.unindexed())
-    }
-    if (this.random.chance(0.4)) this.commit([])
+    if (this.life.log.hasWaiting) await this.life.write()
+    this.commitSometimes()
+  }
+
+  commitSometimes(): void {
+    if (this.random.chance(0.1)) this.life.abort()
+    if (this.random.chance(0.4)) this.life.commit()
   }
 
   admit(): void {
@@ -120,11 +93,10 @@ class World {
     const { ids, left } = this.jobs.get(number)!
     const items = Array.from({ length: 1 + this.random.below(60) }, () => this.newItem(ids))
     const sequences = Float64Array.from(items, () => ++this.sequence)
-    const admitted = this.writer.admit(columnsOf(blockOf(number, items), sequences), 1)
-    this.appends.add({ id: 0, admitted, bytes: 1, isAnswered: false })
+    const codes = this.life.admit(number, items, sequences)
     items.forEach((one, i) => {
       const known = ids.get(one.id)
-      expect(admitted.codes[i]).toBe(known === undefined ? SUBMIT_ACCEPTED : codeOf(known, one))
+      expect(codes[i]).toBe(known === undefined ? SUBMIT_ACCEPTED : codeOf(known, one))
       if (known !== undefined) return
       ids.set(one.id, one)
       left.set(sequences[i], { one, isRead: false })
@@ -132,7 +104,7 @@ class World {
     })
   }
 
-  settle(): void {
+  async settle(): Promise<void> {
     const batch: SettledItem[] = []
     const expected: number[] = []
     for (const [number, model] of this.jobs) {
@@ -148,12 +120,12 @@ class World {
         }
       }
     }
-    const answers = this.commit([packSettled(batch).write])
-    expect(Array.from(answers[0] as Uint8Array)).toEqual(expected)
+    expect(await this.life.settle(batch)).toEqual(expected)
+    this.commitSometimes()
   }
 
   read(): void {
-    this.commit([])
+    this.life.commit()
     const number = this.anyJob()
     const { left } = this.jobs.get(number)!
     const shapes = [...left.values()].map(({ one }) => shapeOf(one))
@@ -175,20 +147,19 @@ class World {
   deleteJob(): void {
     if (this.jobs.size < 3) return
     const number = this.anyJob()
-    this.commit([{ kind: 'deleteJob', number }])
+    this.life.commit([{ kind: 'deleteJob', number }])
     this.reader.forget(number)
     this.jobs.delete(number)
   }
 
   async restart(): Promise<void> {
-    this.environment.log.close()
-    await this.environment.root.close()
+    await this.life.end()
     this.open()
   }
 
   check(): void {
-    this.commit([])
-    const { jobs, lastSequence } = this.writer.recovery([])
+    this.life.commit()
+    const { jobs, lastSequence } = this.life.writer.recovery([])
     expect(jobs.map(({ number }) => number)).toEqual([...this.jobs.keys()])
     expect(lastSequence).toBeLessThanOrEqual(this.sequence)
     for (const { number, accepted, settled: counts, shapes, results } of jobs) {
@@ -233,7 +204,7 @@ describe('store against its model', () => {
       const chance = world.random.below(100)
       if (chance < 3) world.createJob()
       else if (chance < 50) await world.append()
-      else if (chance < 65) world.settle()
+      else if (chance < 65) await world.settle()
       else if (chance < 92) world.read()
       else if (chance < 94) world.deleteJob()
       else {
@@ -242,8 +213,9 @@ describe('store against its model', () => {
       }
     }
     world.check()
-    while (world.writer.hasWork) world.commit([])
-    expect(checkStore(world.environment).problems).toEqual([])
-    await world.environment.root.close()
+    const { life } = world
+    while (life.writer.hasWork) life.commit()
+    expect(checkStore(life.environment).problems).toEqual([])
+    await life.end()
   })
 })

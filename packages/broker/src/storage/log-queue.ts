@@ -1,0 +1,201 @@
+// What goes into the log, on its way: accepted items and settlements wait, are written, and are taken over
+// by the loop in the order in which they came (write-loop.ts). What is accepted is then kept until a
+// transaction takes it into the index.
+import type { LogPosition } from './log-position.js'
+import type { LogWriter, WritableAppend } from './log-writer.js'
+import type { SettleWrite } from './messages.js'
+import { settledAppend } from './settled-columns.js'
+import type { Admitted, Logged, Writer } from './writer.js'
+
+/** Written and synced at once; it bounds the wait of whoever comes behind. */
+const WRITE_BYTES_MAX = 8 * 2 ** 20
+/** The kernel takes up to 1,024 buffers with one write. */
+const WRITE_APPENDS_MAX = 1000
+
+interface Queued {
+  readonly id: number
+  /** In memory, about. */
+  readonly bytes: number
+}
+
+export interface PendingItems extends Queued {
+  readonly kind: 'items'
+  readonly admitted: Admitted
+  readonly isAnswered: boolean
+}
+
+export interface PendingSettle extends Queued {
+  readonly kind: 'settle'
+  readonly write: SettleWrite
+}
+
+export type Pending = PendingItems | PendingSettle
+
+/** In the log, from `start` to `end`. */
+export interface Written {
+  readonly pending: Pending
+  readonly start: LogPosition
+  readonly end: LogPosition
+}
+
+export class LogQueue {
+  #waiting: Pending[] = []
+  #writing: readonly Pending[] = []
+  readonly #written: Written[] = []
+  #logged: Logged[] = []
+  #position: LogPosition
+  #added = 0
+  #taken = 0
+  /** Of those that wait, and those being written. */
+  bytes = 0
+  /** Of those that were taken and are not in the index. */
+  unindexedBytes = 0
+
+  constructor(readonly writer: Writer) {
+    this.#position = writer.log.position
+  }
+
+  add(pending: Pending): void {
+    this.#waiting.push(pending)
+    this.#added += 1
+    this.bytes += pending.bytes
+  }
+
+  get isWriting(): boolean {
+    return this.#writing.length > 0
+  }
+
+  /** None waits, none is being written, and all that were written have been taken. */
+  get isEmpty(): boolean {
+    return this.#added === this.#taken
+  }
+
+  get hasWaiting(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  /** Whether nobody waits for the next write, and it is not large yet. */
+  get mayWait(): boolean {
+    if (this.bytes >= WRITE_BYTES_MAX) return false
+    return this.#waiting.every((pending) => pending.kind === 'items' && pending.isAnswered)
+  }
+
+  /** How many were ever added: what comes behind them waits until as many are `taken`. */
+  get added(): number {
+    return this.#added
+  }
+
+  /** In the log and taken over, or refused. */
+  get taken(): number {
+    return this.#taken
+  }
+
+  /** Accepted items that are not in the index. */
+  get logged(): readonly Logged[] {
+    return this.#logged
+  }
+
+  /** Behind what was taken last: the index knows the log up to there with the next transaction. */
+  get position(): LogPosition {
+    return this.#position
+  }
+
+  /** Writes the next ones to the log. One call at a time. When it rejects they wait again, before the others. */
+  async writeNext(): Promise<void> {
+    const next = this.#takeNext()
+    this.#writing = next
+    try {
+      this.#written.push(...(await write(this.writer.log, next)))
+    } catch (error) {
+      this.#waiting = [...next, ...this.#waiting]
+      if (this.#written.length === 0) this.#position = this.writer.log.position
+      throw error
+    } finally {
+      this.#writing = []
+    }
+    for (const { bytes } of next) this.bytes -= bytes
+  }
+
+  /** The next one that was written, which is to be taken. */
+  get written(): Written | null {
+    return this.#written[0] ?? null
+  }
+
+  /** The loop has done with `written` what is to be done. */
+  take(): void {
+    const { pending, start, end } = this.#written.shift()!
+    this.#taken += 1
+    this.#position = end
+    this.unindexedBytes += pending.bytes
+    if (pending.kind === 'settle') return
+    const { entries, encoded } = pending.admitted
+    const { job, accepted, last, blocks } = encoded
+    // Without the bytes, whose memory is used again.
+    if (accepted > 0)
+      this.#logged.push({ entries, encoded: { job, accepted, last, blocks }, ...start })
+    this.writer.release(pending.admitted)
+  }
+
+  /** Takes out the items that nobody has been told of. */
+  refuse(): PendingItems[] {
+    const refused: PendingItems[] = []
+    this.#waiting = this.#waiting.filter((pending) => {
+      if (pending.kind === 'settle' || pending.isAnswered) return true
+      refused.push(pending)
+      return false
+    })
+    this.#taken += refused.length
+    for (const { bytes, admitted } of refused) {
+      this.bytes -= bytes
+      this.writer.release(admitted)
+    }
+    return refused
+  }
+
+  /** Gives up what waits: the store is closed while the disk fails. */
+  giveUp(): Pending[] {
+    return this.#waiting.splice(0)
+  }
+
+  /** All items that are not in the index. */
+  unindexed(): Pick<Logged, 'entries' | 'encoded'>[] {
+    const written = this.#written.map(({ pending }) => pending)
+    const all = [...written, ...this.#writing, ...this.#waiting]
+    const admitted = all.flatMap((pending) => (pending.kind === 'items' ? [pending.admitted] : []))
+    return [...this.#logged, ...admitted]
+  }
+
+  /** A transaction has taken in all that was taken. */
+  indexed(): void {
+    this.#logged = []
+    this.unindexedBytes = 0
+  }
+
+  #takeNext(): Pending[] {
+    let bytes = 0
+    let count = 0
+    while (count < Math.min(this.#waiting.length, WRITE_APPENDS_MAX) && bytes < WRITE_BYTES_MAX) {
+      bytes += this.#waiting[count].bytes
+      count += 1
+    }
+    return this.#waiting.splice(0, count)
+  }
+}
+
+async function write(log: LogWriter, queued: readonly Pending[]): Promise<Written[]> {
+  const appends = queued.map(appendOf)
+  const some = appends.filter((append) => append !== null)
+  let at = some.length > 0 ? await log.write(some) : log.position
+  return queued.map((pending, index) => {
+    const start = at
+    at = { ...start, offset: start.offset + (appends[index]?.bytes.byteLength ?? 0) }
+    return { pending, start, end: at }
+  })
+}
+
+/** null: no item is new, nothing is to be written. */
+function appendOf(pending: Pending): WritableAppend | null {
+  if (pending.kind === 'settle') return settledAppend(pending.write)
+  const { job, accepted, blocks, bytes } = pending.admitted.encoded
+  return accepted === 0 ? null : { kind: 'accepted', job, blocks, bytes }
+}
