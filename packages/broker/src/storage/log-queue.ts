@@ -1,11 +1,12 @@
 // What goes into the log, on its way: accepted items and settlements wait, are written, and are taken over
 // by the loop in the order in which they came (write-loop.ts). What is accepted is then kept until a
 // transaction takes it into the index.
+import type { Admitted, Logged } from './admitted.js'
 import type { LogPosition } from './log-position.js'
 import type { LogWriter, WritableAppend } from './log-writer.js'
 import type { SettleWrite } from './messages.js'
 import { settledAppend } from './settled-columns.js'
-import type { Admitted, Logged, Writer } from './writer.js'
+import type { Writer } from './writer.js'
 
 /** Written and synced at once; it bounds the wait of whoever comes behind. */
 const WRITE_BYTES_MAX = 8 * 2 ** 20

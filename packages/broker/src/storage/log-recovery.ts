@@ -1,8 +1,8 @@
 // Accepted items of the log's tail made ready for the index, as they were when they were admitted.
+import type { Logged } from './admitted.js'
 import type { IdIndex } from './id-index.js'
 import { concatWords } from './id-run.js'
 import type { TailItems } from './log-tail.js'
-import type { Logged } from './writer.js'
 
 export function loggedOf({ header, blocks, segment, offset }: TailItems, ids: IdIndex): Logged {
   let last = 0

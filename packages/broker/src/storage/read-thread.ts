@@ -2,10 +2,10 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { FabricError } from '@fabric/protocol'
 import { openEnvironment } from './environment.js'
+import { failureOf } from './failure.js'
 import type { FromReader, Read, Request, StoreSettings } from './messages.js'
 import { Reader } from './reader.js'
 import type { LoadedItems } from './store.js'
-import { failureOf } from './write-loop.js'
 
 const port = parentPort!
 const tell = (message: FromReader, transfer: ArrayBuffer[] = []) =>

@@ -9,9 +9,11 @@
 import { FabricError } from '@fabric/protocol'
 import { Alarm } from './alarm.js'
 import { unpackItems } from './columns.js'
-import { diskFailure, isTreeDamage } from './disk-errors.js'
+import { diskFailure } from './disk-errors.js'
 import { DiskWatch } from './disk-watch.js'
-import { type Environment, WHAT_TO_DO } from './environment.js'
+import type { Environment } from './environment.js'
+import { failureOf } from './failure.js'
+import { passFaultPoint } from './fault-point.js'
 import type { ItemColumns } from './item-block.js'
 import { LogQueue } from './log-queue.js'
 import type {
@@ -25,6 +27,7 @@ import type {
 } from './messages.js'
 import { settledColumns } from './settled-columns.js'
 import { BorrowedBuffers, type LentBuffer } from './shared-buffers.js'
+import { type PendingStep, StepQueue } from './step-queue.js'
 import { type Step, unknownJob, type Writer } from './writer.js'
 
 /** Of the log that the index does not know: a start has to read it. */
@@ -36,13 +39,6 @@ const UNSYNCED_BYTES_MAX = 64 * 2 ** 20
 /** How often the size of the files is told: to ask LMDB for it takes as long as to append some items. */
 const SIZE_INTERVAL_MS = 100
 
-interface PendingStep {
-  readonly id: number
-  readonly step: Step
-  /** It waits until so many of the log's have been taken: no write becomes durable before an earlier one. */
-  readonly behind: number
-}
-
 type Answer = { id: number; value?: unknown; failure?: Failure }
 
 export class WriteLoop {
@@ -50,9 +46,7 @@ export class WriteLoop {
   readonly #settings: StoreSettings
   readonly #incoming: Request<Write>[] = []
   readonly #log: LogQueue
-  #steps: PendingStep[] = []
-  /** Jobs that one of the steps deletes. */
-  readonly #ending = new Set<number>()
+  readonly #steps = new StepQueue()
   #answers: Answer[] = []
   readonly #buffers = new BorrowedBuffers()
   readonly #disk: DiskWatch
@@ -114,7 +108,7 @@ export class WriteLoop {
   get #isIdle(): boolean {
     const { isEmpty, logged } = this.#log
     const isIndexed = logged.length === 0 && !this.#writer.hasSettled
-    return isEmpty && isIndexed && this.#steps.length === 0
+    return isEmpty && isIndexed && this.#steps.isEmpty
   }
 
   #goOn(): void {
@@ -125,7 +119,7 @@ export class WriteLoop {
     }
     // When the write is done there is a turn.
     if (isWriting || this.#disk.isFailing) return
-    if (!isEmpty || this.#steps.length > 0 || this.#writer.hasWork) this.#scheduleUnlessWaiting()
+    if (!isEmpty || !this.#steps.isEmpty || this.#writer.hasWork) this.#scheduleUnlessWaiting()
     else if (this.#disk.isShort) this.#alarm.setIn(this.#settings.probeIntervalMs)
     else if (this.#hasGrown) this.#alarm.setIn(SIZE_INTERVAL_MS)
   }
@@ -133,13 +127,13 @@ export class WriteLoop {
   /** Relaxed, what was answered already waits for company. */
   #scheduleUnlessWaiting(): void {
     const waitMs = this.#nextWriteInMs()
-    if (waitMs <= 0 || this.#steps.length > 0) this.#schedule()
+    if (waitMs <= 0 || !this.#steps.isEmpty) this.#schedule()
     else this.#alarm.setIn(waitMs)
   }
 
   #nextWriteInMs(): number {
     const mayWait = this.#settings.sync === 'relaxed' && this.#log.mayWait
-    if (!mayWait || this.#closing !== null || this.#steps.length > 0) return 0
+    if (!mayWait || this.#closing !== null || !this.#steps.isEmpty) return 0
     return this.#settings.syncIntervalMs - (performance.now() - this.#writtenAt)
   }
 
@@ -189,7 +183,7 @@ export class WriteLoop {
   }
 
   #admitAppend(id: number, items: ItemColumns, acceptedAtMs: number): void {
-    if (this.#ending.has(items.job)) throw unknownJob(items.job)
+    if (this.#steps.isEnding(items.job)) throw unknownJob(items.job)
     const bytes = bytesOf(items)
     this.#disk.takeAppend(bytes)
     const admitted = this.#writer.admit(items, acceptedAtMs)
@@ -215,8 +209,7 @@ export class WriteLoop {
     const { failure } = this.#disk
     if (failure !== null && step.kind === 'commit')
       throw new FabricError(failure.code, failure.message)
-    if (step.kind === 'deleteJob') this.#ending.add(step.number)
-    this.#steps.push({ id, step, behind: this.#log.added })
+    this.#steps.add({ id, step, behind: this.#log.added })
   }
 
   /** What comes while the kernel writes is admitted meanwhile, and shares the next write. */
@@ -224,7 +217,7 @@ export class WriteLoop {
     const { isWriting, hasWaiting } = this.#log
     if (isWriting || !hasWaiting || this.#disk.isFailing || this.#nextWriteInMs() > 0) return
     try {
-      this.#injectFault()
+      passFaultPoint(this.#settings.faults)
     } catch (error) {
       this.#onWriteFailed(error)
       return
@@ -273,10 +266,10 @@ export class WriteLoop {
     if (isFailing) {
       const waitMs = this.#settings.probeIntervalMs - (performance.now() - this.#triedAt)
       if (waitMs > 0 && this.#closing === null) this.#alarm.setIn(waitMs)
-      else this.#commit(this.#readySteps())
+      else this.#commit(this.#steps.ready(this.#log.taken))
       return
     }
-    const steps = this.#readySteps()
+    const steps = this.#steps.ready(this.#log.taken)
     const waitMs = this.#nextIndexInMs()
     if (steps.length > 0 || waitMs <= 0) this.#commit(steps)
     else if (waitMs < Number.POSITIVE_INFINITY) this.#alarm.setIn(waitMs)
@@ -290,12 +283,6 @@ export class WriteLoop {
     // What is settled gives its room back then.
     if (this.#disk.isShort) return 0
     return INDEX_INTERVAL_MS - (performance.now() - this.#indexedAt)
-  }
-
-  #readySteps(): PendingStep[] {
-    const { taken } = this.#log
-    const ready = this.#steps.findIndex(({ behind }) => behind > taken)
-    return ready < 0 ? [...this.#steps] : this.#steps.slice(0, ready)
   }
 
   /** @param steps the first of those that wait. @returns false when the disk, or one of them, has failed. */
@@ -321,7 +308,7 @@ export class WriteLoop {
       logged,
       steps.map(({ step }) => step),
       position,
-      () => this.#injectFault(),
+      () => passFaultPoint(this.#settings.faults),
     )
     this.#hasGrown = true
     this.#log.indexed()
@@ -329,13 +316,8 @@ export class WriteLoop {
     steps.forEach(({ id }, index) => {
       this.#answers.push({ id, value: values[index] })
     })
-    this.#dropSteps(steps)
+    this.#steps.drop(steps)
     this.#disk.isWell()
-  }
-
-  #dropSteps(steps: readonly PendingStep[]): void {
-    this.#steps.splice(0, steps.length)
-    for (const { step } of steps) if (step.kind === 'deleteJob') this.#ending.delete(step.number)
   }
 
   /** Not the disk's fault: the one that cannot be done is answered so, the others are done. */
@@ -355,7 +337,7 @@ export class WriteLoop {
         this.#rollBack()
         if (one === null) throw cause
         this.#answers.push({ id: one.id, failure: failureOf(cause) })
-        this.#dropSteps([one])
+        this.#steps.drop([one])
       }
     }
   }
@@ -364,9 +346,7 @@ export class WriteLoop {
   #onDiskFailure(failure: Failure): void {
     for (const { id } of this.#log.refuse()) this.#answers.push({ id, failure })
     // Who waits for the index, to read, asks again.
-    for (const { id, step } of this.#steps)
-      if (step.kind === 'commit') this.#answers.push({ id, failure })
-    this.#steps = this.#steps.filter(({ step }) => step.kind !== 'commit')
+    for (const { id } of this.#steps.takeReaders()) this.#answers.push({ id, failure })
     this.#rollBack()
     this.#disk.fails(failure)
     this.#alarm.setIn(this.#settings.probeIntervalMs)
@@ -379,15 +359,6 @@ export class WriteLoop {
   /** Also of an idle broker: that the disk has filled up, or has room again, is told before an append. */
   probe(): void {
     this.#disk.probe()
-  }
-
-  #injectFault(): void {
-    const { faults } = this.#settings
-    if (faults === null) return
-    const delayMs = Atomics.load(faults, 1)
-    if (delayMs > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, delayMs)
-    const code = Atomics.load(faults, 0)
-    if (code !== 0) throw Object.assign(new Error(`injected errno ${code}`), { code })
   }
 
   #report(): void {
@@ -415,24 +386,12 @@ export class WriteLoop {
     for (const pending of this.#log.giveUp())
       if (pending.kind === 'settle' || !pending.isAnswered)
         this.#answers.push({ id: pending.id, failure })
-    for (const { id } of this.#steps) this.#answers.push({ id, failure })
-    this.#steps = []
+    for (const { id } of this.#steps.takeAll()) this.#answers.push({ id, failure })
     this.#writer.close()
     this.#answers.push({ id: this.#closing!, value: null })
     this.#report()
     this.onClosed()
   }
-}
-
-export function failureOf(error: unknown): Failure {
-  if (error instanceof FabricError) return { code: error.code, message: error.message }
-  const { code, message } = error as { code?: unknown; message: string }
-  if (isTreeDamage(code))
-    return {
-      code: 'FABRIC_STORE_DAMAGED',
-      message: `the data file is damaged (${message}): ${WHAT_TO_DO}`,
-    }
-  return { code: 'FABRIC_INTERNAL', message: (error as Error).stack ?? String(error) }
 }
 
 const bytesOf = ({ tokens, ids, payloads, count }: ItemColumns): number =>

@@ -2,8 +2,9 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { diskFailure } from './disk-errors.js'
 import { dataFile, openEnvironment } from './environment.js'
+import { failureOf } from './failure.js'
 import type { FromWriter, Request, StoreSettings, Write } from './messages.js'
-import { failureOf, WriteLoop } from './write-loop.js'
+import { WriteLoop } from './write-loop.js'
 import { Writer } from './writer.js'
 
 const port = parentPort!

@@ -2,33 +2,23 @@
 // one call at a time. What memory knows of the index (counters, jobs, ids, what is left in each segment) is
 // changed with the transaction; when that is aborted, memory is read anew.
 //
-// An append is durable once it is in the log (log-writer.ts); the index takes it in with a later
-// transaction, many of them at once, which also notes how far in the log it has come. Everything else is
-// durable with its transaction.
-import { randomBytes } from 'node:crypto'
+// Accepted items and settlements are durable once they are in the log (log-writer.ts); the index takes them in
+// with a later transaction, many of them at once, which also notes how far in the log it has come.
+// Everything else is durable with its transaction.
 import { FabricError } from '@fabric/protocol'
+import type { Admitted, Logged } from './admitted.js'
 import type { LoggedBlock } from './append-header.js'
 import { BlockRow } from './block-row.js'
 import { BufferPool } from './buffer-pool.js'
 import { Counters } from './counters.js'
 import { type Environment, sizeOf } from './environment.js'
-import { DIGEST_KEY_BYTES } from './id-digest.js'
 import { IdIndex } from './id-index.js'
 import { concatWords } from './id-run.js'
-import { type EncodedAppend, encodeAppend } from './item-append.js'
+import { encodeAppend } from './item-append.js'
 import type { ItemColumns } from './item-block.js'
 import { JobRemoval } from './job-removal.js'
-import { decodeJob, encodeJob } from './job-row.js'
-import {
-  blockKey,
-  FORMAT_VERSION,
-  jobKey,
-  META_FORMAT,
-  META_HASH_KEY,
-  META_LAST_JOB,
-  META_SEQUENCE,
-  META_TIMED,
-} from './layout.js'
+import { JobTable } from './job-table.js'
+import { blockKey, META_SEQUENCE, META_TIMED } from './layout.js'
 import { type LogPosition, readLogPosition, writeLogPosition } from './log-position.js'
 import { loggedOf } from './log-recovery.js'
 import { endOf, startOf, tailOfLog } from './log-tail.js'
@@ -41,6 +31,8 @@ import type {
   StoreSize,
   Write,
 } from './messages.js'
+import { readNumber, writeNumber } from './meta-number.js'
+import { prepareStore } from './new-store.js'
 import { ReadResults } from './read-results.js'
 import { recountJob } from './recount.js'
 import { recoveredJobs } from './recovered-job.js'
@@ -60,21 +52,6 @@ const POOL_BYTES_MAX = 32 * 2 ** 20
 /** Of the log that a start takes into the index with one transaction. */
 const RECOVERY_BYTES = 16 * 2 ** 20
 
-/** Items whose ids have been looked up, ready for the log. */
-export interface Admitted {
-  readonly codes: Uint8Array
-  readonly entries: Uint32Array
-  readonly encoded: EncodedAppend
-}
-
-/** One that is in the log and not in the index yet. */
-export interface Logged extends Pick<Admitted, 'entries'> {
-  readonly encoded: Pick<EncodedAppend, 'job' | 'accepted' | 'last' | 'blocks'>
-  /** Of its begin. */
-  readonly segment: number
-  readonly offset: number
-}
-
 export type Step = Exclude<
   Write,
   AppendWrite | SettleWrite | { kind: 'lookup' } | { kind: 'sequenceOf' } | { kind: 'close' }
@@ -82,14 +59,13 @@ export type Step = Exclude<
 
 export class Writer {
   readonly #counters = new Counters()
-  readonly #jobs = new Map<number, StoredJob>()
+  readonly #jobs: JobTable
   readonly #ids: IdIndex
   readonly #removal: JobRemoval
   readonly #readResults: ReadResults
   readonly #blocks = new BlockCache(BLOCKS_CACHED)
   readonly #pool = new BufferPool(POOL_BYTES_MAX)
   #lastSequence = 0
-  #lastJob = -1
   #settling: Settling | null = null
   /** What `#settling` has settled. */
   #settled: SettledColumns[] = []
@@ -110,8 +86,8 @@ export class Writer {
     recentIdsMax?: number,
   ) {
     const { tables, dataDir } = environment
-    this.#prepare()
-    const hashKey = Buffer.from(tables.meta.getBinary(META_HASH_KEY)!)
+    const hashKey = prepareStore(environment)
+    this.#jobs = new JobTable(tables)
     this.#segments = new Segments(tables.segments, tables.blocks)
     this.#known = readLogPosition(tables.meta)
     this.log = openLog(dataDir, hashKey, settings.sync !== 'never', this.#known)
@@ -167,7 +143,7 @@ export class Writer {
   /** The state on disk, for the start. */
   recovery(problems: readonly string[]): Recovery {
     const jobs = recoveredJobs(this.environment, this.#jobs.values(), this.#counters)
-    return { jobs, lastSequence: this.#lastSequence, lastJob: this.#lastJob, problems }
+    return { jobs, lastSequence: this.#lastSequence, lastJob: this.#jobs.last, problems }
   }
 
   get size(): StoreSize {
@@ -254,7 +230,7 @@ export class Writer {
       this.#removal.step()
       this.#counters.write(tables.counters)
       this.#segments.write()
-      this.#writeSequence()
+      writeNumber(tables.meta, META_SEQUENCE, this.#lastSequence)
       writeLogPosition(tables.meta, position)
       beforeCommit()
       return answered
@@ -366,23 +342,12 @@ export class Writer {
   }
 
   #putJob(job: StoredJob): void {
-    this.environment.tables.jobs.put(jobKey(job.number), encodeJob(job))
-    this.#jobs.set(job.number, job)
+    this.#jobs.put(job)
     this.#counters.change(job.number)
-    if (job.number > this.#lastJob) this.#writeLastJob(job.number)
   }
 
-  #writeLastJob(number: number): void {
-    this.#lastJob = number
-    const bytes = Buffer.alloc(8)
-    bytes.writeDoubleLE(number)
-    this.environment.tables.meta.put(META_LAST_JOB, bytes)
-  }
-
-  /** The row becomes a tombstone at once; what belongs to the job goes piece by piece. */
   #deleteJob(number: number): void {
     if (!this.#jobs.delete(number)) return
-    this.environment.tables.jobs.put(jobKey(number), encodeJob(null))
     this.#counters.forget(number)
     this.#ids.drop(number)
     this.#readResults.forget(number)
@@ -395,43 +360,17 @@ export class Writer {
     if (problem !== null) this.#problems.push(problem)
   }
 
-  #writeSequence(): void {
-    const bytes = Buffer.alloc(8)
-    bytes.writeDoubleLE(this.#lastSequence)
-    this.environment.tables.meta.put(META_SEQUENCE, bytes)
-  }
-
-  /** A new file gets its format and the key of its digests. */
-  #prepare(): void {
-    const { root, tables } = this.environment
-    if (tables.meta.getBinary(META_FORMAT) !== undefined) return
-    root.transactionSync(() => {
-      const version = Buffer.alloc(4)
-      version.writeUInt32LE(FORMAT_VERSION)
-      tables.meta.put(META_FORMAT, version)
-      tables.meta.put(META_HASH_KEY, randomBytes(DIGEST_KEY_BYTES))
-    })
-  }
-
   #load(): void {
     const { tables } = this.environment
-    const damagedJobs = new Set<number>()
-    this.#jobs.clear()
     this.#removal.clear()
     this.#readResults.clear()
     this.#segments.load()
-    this.#lastSequence = tables.meta.getBinary(META_SEQUENCE)?.readDoubleLE(0) ?? 0
-    this.#lastJob = tables.meta.getBinary(META_LAST_JOB)?.readDoubleLE(0) ?? -1
+    this.#lastSequence = readNumber(tables.meta, META_SEQUENCE) ?? 0
     const recount = new Set<number>()
     this.#counters.load(tables.counters, (key) => recount.add(key.readUInt32BE(0)))
-    for (const { key, value } of tables.jobs.getRange({})) {
-      const number = key.readUInt32BE(0)
-      const job = decodeJob(value)
-      if (job === 'damaged') damagedJobs.add(number)
-      else if (job === null) this.#removal.add(number)
-      else this.#jobs.set(number, job)
-    }
-    for (const number of damagedJobs)
+    const { deleted, damaged } = this.#jobs.load()
+    for (const number of deleted) this.#removal.add(number)
+    for (const number of damaged)
       this.onProblem({
         message: `job ${number} cannot be read (table jobs): it is left out; its items and results stay in the file, \`fabric-broker dump\` shows them`,
         lost: null,

@@ -3,9 +3,9 @@
 // two threads run, without the threads, which take far longer to start.
 import { createInterface } from 'node:readline'
 import { openEnvironment } from '../../../dist/storage/environment.js'
+import { failureOf } from '../../../dist/storage/failure.js'
 import { Reader } from '../../../dist/storage/reader.js'
 import { readRecord, recordLength } from '../../../dist/storage/result-chunk.js'
-import { failureOf } from '../../../dist/storage/write-loop.js'
 import { Writer } from '../../../dist/storage/writer.js'
 
 const decoder = new TextDecoder()
