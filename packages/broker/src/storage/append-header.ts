@@ -47,7 +47,7 @@ export const align8 = (bytes: number): number => (bytes + 7) & ~7
 
 export const appendHeaderBytes = (blocks: number): number => FIXED_BYTES + BLOCK_BYTES * blocks
 
-/** Writes it to the begin of `bytes`, which is all of the append. */
+/** Writes it to the begin of `bytes`. @param size of all of the append. */
 export function writeAppendHeader(
   bytes: Buffer,
   hashKey: Buffer,
@@ -55,6 +55,7 @@ export function writeAppendHeader(
   job: number,
   writeStart: number,
   blocks: readonly LoggedBlock[],
+  size: number,
 ): void {
   const headerBytes = appendHeaderBytes(blocks.length)
   bytes.writeUInt32LE(MAGIC, 0)
@@ -63,7 +64,7 @@ export function writeAppendHeader(
   bytes.writeUInt32LE(job, 16)
   bytes.writeUInt32LE(blocks.length, 20)
   bytes.writeDoubleLE(writeStart, 24)
-  bytes.writeDoubleLE(bytes.byteLength, 32)
+  bytes.writeDoubleLE(size, 32)
   blocks.forEach((block, index) => {
     const at = FIXED_BYTES + BLOCK_BYTES * index
     bytes.writeUInt32LE(block.bytes, at)

@@ -52,7 +52,7 @@ export interface JobIds {
 export interface AdmittedIds {
   /** By item. */
   readonly codes: Uint8Array
-  /** Digests of the bodies, by item; 0 where the item was refused before. */
+  /** Digests of the bodies, by item; undefined where the item was refused before. As of the last call. */
   readonly bodies: Uint32Array
   /** Of what is new, to be stored. */
   readonly entries: Uint32Array
@@ -68,6 +68,7 @@ export class IdIndex {
   #merge: RunMerge | null = null
   /** Since the last `work`. */
   #storedPages = 0
+  #bodies = new Uint32Array(1024)
 
   constructor(
     readonly ids: Table,
@@ -217,7 +218,8 @@ export class IdIndex {
 
   #classify(items: ItemColumns, of: JobIds, added: RecentIds): Omit<AdmittedIds, 'entries'> {
     const codes = new Uint8Array(items.count)
-    const bodies = new Uint32Array(items.count)
+    if (this.#bodies.length < items.count) this.#bodies = new Uint32Array(2 * items.count)
+    const bodies = this.#bodies
     const { sequences, ids, idEnds, model, lengths } = items
     for (let i = 0; i < items.count; i++) {
       if (sequences[i] === 0) {

@@ -239,9 +239,9 @@ export class RecentIds {
       )
   }
 
-  /** Copy of the entries from the given one on. */
+  /** The entries from the given one on: a view, for what was added does not change. */
   entriesFrom(first: number): Uint32Array {
-    return this.#entries.slice(first * ENTRY_WORDS, this.count * ENTRY_WORDS)
+    return this.#entries.subarray(first * ENTRY_WORDS, this.count * ENTRY_WORDS)
   }
 
   #place(entry: number): void {

@@ -42,14 +42,19 @@ export interface BlockExtent {
 }
 
 /** As many of the rows from `from` on as make the next block. */
-export function nextBlock(items: ItemColumns, rows: readonly number[], from: number): BlockExtent {
+export function nextBlock(
+  items: ItemColumns,
+  rows: readonly number[],
+  from: number,
+  end = rows.length,
+): BlockExtent {
   const { idEnds, lengths, payloadEnds, deadlineMs = null } = items
   let tokens = 0
   let idBytes = 0
   let payloadBytes = 0
   let haveDeadline = false
   let count = 0
-  for (let i = from; i < rows.length && count < BLOCK_ITEMS_MAX; i++) {
+  for (let i = from; i < end && count < BLOCK_ITEMS_MAX; i++) {
     const row = rows[i]
     const ofId = idEnds[row] - startOf(idEnds, row)
     const ofPayload = payloadEnds === null ? 0 : payloadEnds[row] - startOf(payloadEnds, row)
@@ -71,6 +76,8 @@ export function nextBlock(items: ItemColumns, rows: readonly number[], from: num
 /**
  * The block's bytes, in `buffer` from `at` on, which is a multiple of 8.
  * @param bodies digests of the items' bodies (id-digest.ts), by row.
+ * @param withTokens false: room is left for the tokens of a contiguous block, which are written from where
+ * they are.
  * @returns its checksum.
  */
 export function encodeBlock(
@@ -82,6 +89,7 @@ export function encodeBlock(
   acceptedAtMs: number,
   buffer: ArrayBuffer,
   at: number,
+  withTokens = true,
 ): number {
   const { count, tokens, idBytes, payloadBytes, haveDeadline, bytes: size } = extent
   const withPayloads = payloadBytes > 0
@@ -99,7 +107,7 @@ export function encodeBlock(
   const columns = 3 + Number(withPayloads) + Number(haveDeadline)
   const tokensAt = HEADER_WORDS + columns * count
   const place: BlockPlaces = { words, bytes, tokensAt, idsAt: size - idBytes }
-  if (extent.isContiguous) copyRun(items, rows[from], count, place)
+  if (extent.isContiguous) copyRun(items, rows[from], count, place, withTokens)
   else copyRows(items, rows, from, extent, place)
   if (haveDeadline) {
     const column = HEADER_WORDS + (columns - 1) * count
@@ -138,8 +146,13 @@ interface BlockPlaces {
   readonly idsAt: number
 }
 
-function copyRun(items: ItemColumns, first: number, count: number, place: BlockPlaces): void {
-  const { words, bytes, tokensAt, idsAt } = place
+function copyRun(
+  items: ItemColumns,
+  first: number,
+  count: number,
+  { words, bytes, tokensAt, idsAt }: BlockPlaces,
+  withTokens: boolean,
+): void {
   const { lengths, sequences, idEnds, tokenStarts } = items
   const last = first + count - 1
   const idStart = startOf(idEnds, first)
@@ -150,7 +163,7 @@ function copyRun(items: ItemColumns, first: number, count: number, place: BlockP
     words[HEADER_WORDS + 2 * count + i] = idEnds[row] - idStart
   }
   const tokenEnd = tokenStarts[last] + lengths[last]
-  words.set(items.tokens.subarray(tokenStarts[first], tokenEnd), tokensAt)
+  if (withTokens) words.set(items.tokens.subarray(tokenStarts[first], tokenEnd), tokensAt)
   bytes.set(items.ids.subarray(idStart, idEnds[last]), idsAt)
 }
 
@@ -187,6 +200,19 @@ function copyRows(
     }
     if (payloadBytes > 0) words[HEADER_WORDS + 3 * count + i] = payload
   }
+}
+
+/** Of a contiguous block: where its tokens stand in it, in bytes, and where they are. */
+export function tokensOfRun(
+  { lengths, tokenStarts, tokens }: ItemColumns,
+  first: number,
+  { count, haveDeadline }: BlockExtent,
+): { readonly at: number; readonly bytes: Buffer } {
+  const start = tokenStarts[first]
+  const last = first + count - 1
+  const length = tokenStarts[last] + lengths[last] - start
+  const bytes = Buffer.from(tokens.buffer, tokens.byteOffset + 4 * start, 4 * length)
+  return { at: HEADER_BYTES + 4 * (3 + Number(haveDeadline)) * count, bytes }
 }
 
 /** A block read back; the columns are views of `bytes`, which the caller owns and aligned to 8. */

@@ -6,12 +6,13 @@ import type { LogPosition } from './log-position.js'
 import type { LogWriter, WritableAppend } from './log-writer.js'
 import type { SettleWrite } from './messages.js'
 import { settledAppend } from './settled-columns.js'
+import type { LentBuffer } from './shared-buffers.js'
 import type { Writer } from './writer.js'
 
 /** Written and synced at once; it bounds the wait of whoever comes behind. */
 const WRITE_BYTES_MAX = 8 * 2 ** 20
-/** The kernel takes up to 1,024 buffers with one write. */
-const WRITE_APPENDS_MAX = 1000
+/** The kernel takes up to 1,024 buffers with one write; more would take two syncs. */
+const WRITE_PARTS_MAX = 1000
 
 interface Queued {
   readonly id: number
@@ -23,6 +24,8 @@ export interface PendingItems extends Queued {
   readonly kind: 'items'
   readonly admitted: Admitted
   readonly isAnswered: boolean
+  /** Memory that it is written from, which is given back when it has been. */
+  readonly borrowed: LentBuffer | null
 }
 
 export interface PendingSettle extends Queued {
@@ -52,7 +55,11 @@ export class LogQueue {
   /** Of those that were taken and are not in the index. */
   unindexedBytes = 0
 
-  constructor(readonly writer: Writer) {
+  /** @param onWritten told of items that need their memory no more: they were written, or refused. */
+  constructor(
+    readonly writer: Writer,
+    readonly onWritten: (items: PendingItems) => void = () => {},
+  ) {
     this.#position = writer.log.position
   }
 
@@ -134,7 +141,7 @@ export class LogQueue {
     // Without the bytes, whose memory is used again.
     if (accepted > 0)
       this.#logged.push({ entries, encoded: { job, accepted, last, blocks }, ...start })
-    this.writer.release(pending.admitted)
+    this.#release(pending)
   }
 
   /** Takes out the items that nobody has been told of. */
@@ -146,11 +153,16 @@ export class LogQueue {
       return false
     })
     this.#taken += refused.length
-    for (const { bytes, admitted } of refused) {
-      this.bytes -= bytes
-      this.writer.release(admitted)
+    for (const pending of refused) {
+      this.bytes -= pending.bytes
+      this.#release(pending)
     }
     return refused
+  }
+
+  #release(pending: PendingItems): void {
+    this.writer.release(pending.admitted)
+    this.onWritten(pending)
   }
 
   /** Gives up what waits: the store is closed while the disk fails. */
@@ -175,8 +187,12 @@ export class LogQueue {
   #takeNext(): Pending[] {
     let bytes = 0
     let count = 0
-    while (count < Math.min(this.#waiting.length, WRITE_APPENDS_MAX) && bytes < WRITE_BYTES_MAX) {
-      bytes += this.#waiting[count].bytes
+    let parts = 0
+    while (count < this.#waiting.length && bytes < WRITE_BYTES_MAX) {
+      const next = this.#waiting[count]
+      parts += next.kind === 'settle' ? 1 : next.admitted.encoded.parts.length
+      if (count > 0 && parts > WRITE_PARTS_MAX) break
+      bytes += next.bytes
       count += 1
     }
     return this.#waiting.splice(0, count)
@@ -189,7 +205,7 @@ async function write(log: LogWriter, queued: readonly Pending[]): Promise<Writte
   let at = some.length > 0 ? await log.write(some) : log.position
   return queued.map((pending, index) => {
     const start = at
-    at = { ...start, offset: start.offset + (appends[index]?.bytes.byteLength ?? 0) }
+    at = { ...start, offset: start.offset + (appends[index]?.bytes ?? 0) }
     return { pending, start, end: at }
   })
 }
@@ -197,6 +213,6 @@ async function write(log: LogWriter, queued: readonly Pending[]): Promise<Writte
 /** null: no item is new, nothing is to be written. */
 function appendOf(pending: Pending): WritableAppend | null {
   if (pending.kind === 'settle') return settledAppend(pending.write)
-  const { job, accepted, blocks, bytes } = pending.admitted.encoded
-  return accepted === 0 ? null : { kind: 'accepted', job, blocks, bytes }
+  const { job, accepted, blocks, parts, bytes } = pending.admitted.encoded
+  return accepted === 0 ? null : { kind: 'accepted', job, blocks, parts, bytes }
 }

@@ -24,8 +24,10 @@ export interface WritableAppend {
   readonly kind: AppendKind
   readonly job: number
   readonly blocks: readonly LoggedBlock[]
-  /** All of it, with room for the header. */
-  readonly bytes: Buffer
+  /** One behind the other; the first begins with room for the header. */
+  readonly parts: readonly Buffer[]
+  /** Of all parts. */
+  readonly bytes: number
 }
 
 interface OpenSegment {
@@ -88,14 +90,14 @@ export class LogWriter {
       this.#open ??= this.#begin()
       const open = this.#open
       const start = { segment: open.segment, offset: open.end }
-      for (const { kind, bytes, job, blocks } of appends)
-        writeAppendHeader(bytes, this.hashKey, kind, job, start.offset, blocks)
+      for (const { kind, parts, bytes, job, blocks } of appends)
+        writeAppendHeader(parts[0], this.hashKey, kind, job, start.offset, blocks, bytes)
       await writeAll(
         open.file,
-        appends.map(({ bytes }) => bytes),
+        appends.flatMap(({ parts }) => parts),
         open.end,
       )
-      for (const { bytes } of appends) open.end += bytes.byteLength
+      for (const { bytes } of appends) open.end += bytes
       this.note(open.segment, open.end)
       return start
     } catch (error) {
@@ -170,17 +172,17 @@ export function openLog(
   return log
 }
 
-/** The kernel may take less than it is given. */
+/** The kernel takes no more buffers with one write, and may write less than it is given. */
+const BUFFERS_MAX = 1024
+
 async function writeAll(file: number, buffers: Buffer[], at: number): Promise<void> {
   let left = buffers
   let position = at
-  for (;;) {
-    const { bytesWritten } = await writev(file, left, position)
-    const rest = behind(left, bytesWritten)
-    if (rest.length === 0) return
+  while (left.length > 0) {
+    const { bytesWritten } = await writev(file, left.slice(0, BUFFERS_MAX), position)
     if (bytesWritten === 0)
       throw Object.assign(new Error('nothing was written'), { code: 'ENOSPC' })
-    left = rest
+    left = behind(left, bytesWritten)
     position += bytesWritten
   }
 }

@@ -77,5 +77,5 @@ export function settledAppend({ count, buffer }: SettleWrite): WritableAppend {
     bytes: columns.byteLength,
     crc: crc32(columns),
   }
-  return { kind: 'settled', job: 0, blocks: [block], bytes }
+  return { kind: 'settled', job: 0, blocks: [block], parts: [bytes], bytes: bytes.byteLength }
 }

@@ -36,6 +36,8 @@ const UNINDEXED_BYTES_MAX = 16 * 2 ** 20
 const INDEX_INTERVAL_MS = 100
 /** Relaxed: answered and not written; beyond it appends wait for their sync as with `always`. */
 const UNSYNCED_BYTES_MAX = 64 * 2 ** 20
+/** Some milliseconds of work. */
+const ADMITTED_BYTES_PER_TURN = 512 * 1024
 /** How often the size of the files is told: to ask LMDB for it takes as long as to append some items. */
 const SIZE_INTERVAL_MS = 100
 
@@ -69,7 +71,9 @@ export class WriteLoop {
     readonly onClosed: () => void,
   ) {
     this.#writer = writer
-    this.#log = new LogQueue(writer)
+    this.#log = new LogQueue(writer, ({ borrowed }) => {
+      if (borrowed !== null) this.#buffers.close(borrowed)
+    })
     this.#size = writer.size
     this.#settings = settings
     const { diskReserveBytes, probeIntervalMs } = settings
@@ -96,7 +100,7 @@ export class WriteLoop {
 
   #turn(): void {
     this.#disk.nextTurn()
-    this.#admitAll()
+    this.#admitSome()
     this.#takeWritten()
     this.#writeLog()
     this.#commitWhenDue()
@@ -137,24 +141,27 @@ export class WriteLoop {
     return this.#settings.syncIntervalMs - (performance.now() - this.#writtenAt)
   }
 
-  /** Looks up what has come and queues it. */
-  #admitAll(): void {
-    for (const { id, ask } of this.#incoming.splice(0)) {
+  /** Looks up what has come and queues it; not so much that the log has nothing to write meanwhile. */
+  #admitSome(): void {
+    const before = this.#log.bytes
+    let count = 0
+    while (count < this.#incoming.length && this.#log.bytes - before < ADMITTED_BYTES_PER_TURN) {
+      const { id, ask } = this.#incoming[count]
+      count += 1
       try {
         this.#admit(id, ask)
       } catch (error) {
         this.#answers.push({ id, failure: failureOf(error) })
       }
     }
+    this.#incoming.splice(0, count)
+    if (this.#incoming.length > 0) this.#schedule()
   }
 
   #admit(id: number, ask: Write): void {
     switch (ask.kind) {
       case 'lookup':
-        this.#answers.push({
-          id,
-          value: this.#read(ask.items, (items) => this.#writer.lookup(items)),
-        })
+        this.#answers.push({ id, value: this.#lookup(ask.items) })
         return
       case 'sequenceOf':
         this.#answers.push({ id, value: this.#writer.sequenceOf(ask.job, ask.id) })
@@ -163,7 +170,7 @@ export class WriteLoop {
         this.#closing = id
         return
       case 'append':
-        this.#read(ask.items, (items) => this.#admitAppend(id, items, ask.acceptedAtMs))
+        this.#admitAppend(id, ask.items, ask.acceptedAtMs)
         return
       case 'settle':
         this.#admitSettle(id, ask)
@@ -173,24 +180,31 @@ export class WriteLoop {
     }
   }
 
-  /** @param use has read the items when it returns. */
-  #read<T>(items: LentBuffer, use: (items: ItemColumns) => T): T {
+  #lookup(lent: LentBuffer): Uint8Array {
     try {
-      return use(unpackItems(this.#buffers.open(items)))
+      return this.#writer.lookup(unpackItems(this.#buffers.open(lent)))
     } finally {
-      this.#buffers.close(items)
+      this.#buffers.close(lent)
     }
   }
 
-  #admitAppend(id: number, items: ItemColumns, acceptedAtMs: number): void {
-    if (this.#steps.isEnding(items.job)) throw unknownJob(items.job)
-    const bytes = bytesOf(items)
-    this.#disk.takeAppend(bytes)
-    const admitted = this.#writer.admit(items, acceptedAtMs)
-    const isRelaxed = this.#settings.sync === 'relaxed'
-    const isAnswered = isRelaxed && this.#log.bytes < UNSYNCED_BYTES_MAX
-    if (isAnswered) this.#answers.push({ id, value: admitted.codes })
-    this.#log.add({ kind: 'items', id, admitted, bytes, isAnswered })
+  #admitAppend(id: number, lent: LentBuffer, acceptedAtMs: number): void {
+    let isBorrowing = false
+    try {
+      const items = unpackItems(this.#buffers.open(lent))
+      if (this.#steps.isEnding(items.job)) throw unknownJob(items.job)
+      const bytes = bytesOf(items)
+      this.#disk.takeAppend(bytes)
+      const admitted = this.#writer.admit(items, acceptedAtMs)
+      const isRelaxed = this.#settings.sync === 'relaxed'
+      const isAnswered = isRelaxed && this.#log.bytes < UNSYNCED_BYTES_MAX
+      if (isAnswered) this.#answers.push({ id, value: admitted.codes })
+      isBorrowing = admitted.encoded.isBorrowing
+      const borrowed = isBorrowing ? lent : null
+      this.#log.add({ kind: 'items', id, admitted, bytes, isAnswered, borrowed })
+    } finally {
+      if (!isBorrowing) this.#buffers.close(lent)
+    }
   }
 
   #admitSettle(id: number, write: SettleWrite): void {

@@ -174,7 +174,7 @@ describe('disk format 2', () => {
     const headerBytes = appendHeaderBytes(2)
     const blocks = [block(headerBytes), block(headerBytes + 16)]
     const bytes = Buffer.alloc(headerBytes + 32)
-    writeAppendHeader(bytes, HASH_KEY, 'moved', 5, 4096, blocks)
+    writeAppendHeader(bytes, HASH_KEY, 'moved', 5, 4096, blocks, bytes.length)
     expect([bytes.readUInt32LE(0), bytes.readUInt32LE(8)]).toEqual([0x31505041, headerBytes])
     expect(readAppendHeader(bytes, HASH_KEY, 0)).toEqual({
       kind: 'moved',

@@ -219,7 +219,8 @@ describe('the log', () => {
     const block = { count: 1, tokens: 3, haveDeadline: false, firstSequence: 99, at, bytes: 16 }
     const forged = Buffer.alloc(at + 16)
     const guess = Buffer.alloc(16)
-    writeAppendHeader(forged, guess, 'accepted', 1, 32, [{ ...block, shape, crc: 0 }])
+    const blocks = [{ ...block, shape, crc: 0 }]
+    writeAppendHeader(forged, guess, 'accepted', 1, 32, blocks, forged.length)
     await withLife(dataDir, (life) => life.append([item('a', 3, { payload: forged })]))
     const path = segmentPath(dataDir, 1)
     turn(path, 40)

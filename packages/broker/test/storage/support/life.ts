@@ -28,7 +28,7 @@ export class Life {
   /** @returns the codes, by item. */
   admit(job: number, items: readonly TestItem[], sequences: Float64Array): Uint8Array {
     const admitted = this.writer.admit(columnsOf(blockOf(job, items), sequences), 1)
-    this.log.add({ kind: 'items', id: 0, admitted, bytes: 1, isAnswered: false })
+    this.log.add({ kind: 'items', id: 0, admitted, bytes: 1, isAnswered: false, borrowed: null })
     return admitted.codes
   }
 
