@@ -8,6 +8,7 @@
 
 import { FabricError } from '@fabric/protocol'
 import { Alarm } from './alarm.js'
+import { Answers, SIZE_INTERVAL_MS } from './answers.js'
 import { unpackItems } from './columns.js'
 import { diskFailure } from './disk-errors.js'
 import { DiskWatch } from './disk-watch.js'
@@ -16,15 +17,7 @@ import { failureOf } from './failure.js'
 import { passFaultPoint } from './fault-point.js'
 import type { ItemColumns } from './item-block.js'
 import { LogQueue } from './log-queue.js'
-import type {
-  Failure,
-  FromWriter,
-  Request,
-  SettleWrite,
-  StoreSettings,
-  StoreSize,
-  Write,
-} from './messages.js'
+import type { Failure, FromWriter, Request, SettleWrite, StoreSettings, Write } from './messages.js'
 import { settledColumns } from './settled-columns.js'
 import { BorrowedBuffers, type LentBuffer } from './shared-buffers.js'
 import { type PendingStep, StepQueue } from './step-queue.js'
@@ -38,10 +31,6 @@ const INDEX_INTERVAL_MS = 100
 const UNSYNCED_BYTES_MAX = 64 * 2 ** 20
 /** Some milliseconds of work. */
 const ADMITTED_BYTES_PER_TURN = 512 * 1024
-/** How often the size of the files is told: to ask LMDB for it takes as long as to append some items. */
-const SIZE_INTERVAL_MS = 100
-
-type Answer = { id: number; value?: unknown; failure?: Failure }
 
 export class WriteLoop {
   readonly #writer: Writer
@@ -49,15 +38,11 @@ export class WriteLoop {
   readonly #incoming: Request<Write>[] = []
   readonly #log: LogQueue
   readonly #steps = new StepQueue()
-  #answers: Answer[] = []
   readonly #buffers = new BorrowedBuffers()
+  readonly #answers: Answers
   readonly #disk: DiskWatch
   readonly #alarm = new Alarm(() => this.#turn())
   #isScheduled = false
-  #size: StoreSize
-  #sizedAt = performance.now()
-  /** Something was written since the size was asked for. */
-  #hasGrown = false
   #writtenAt = 0
   #triedAt = 0
   #indexedAt = 0
@@ -74,7 +59,7 @@ export class WriteLoop {
     this.#log = new LogQueue(writer, ({ borrowed }) => {
       if (borrowed !== null) this.#buffers.close(borrowed)
     })
-    this.#size = writer.size
+    this.#answers = new Answers(writer, this.#buffers, tell)
     this.#settings = settings
     const { diskReserveBytes, probeIntervalMs } = settings
     this.#disk = new DiskWatch(environment, diskReserveBytes, (health) =>
@@ -104,7 +89,7 @@ export class WriteLoop {
     this.#takeWritten()
     this.#writeLog()
     this.#commitWhenDue()
-    this.#report()
+    this.#answers.send()
     this.#goOn()
   }
 
@@ -125,7 +110,7 @@ export class WriteLoop {
     if (isWriting || this.#disk.isFailing) return
     if (!isEmpty || !this.#steps.isEmpty || this.#writer.hasWork) this.#scheduleUnlessWaiting()
     else if (this.#disk.isShort) this.#alarm.setIn(this.#settings.probeIntervalMs)
-    else if (this.#hasGrown) this.#alarm.setIn(SIZE_INTERVAL_MS)
+    else if (this.#answers.hasGrown) this.#alarm.setIn(SIZE_INTERVAL_MS)
   }
 
   /** Relaxed, what was answered already waits for company. */
@@ -251,7 +236,7 @@ export class WriteLoop {
   #takeWritten(): void {
     for (let next = this.#log.written; next !== null; next = this.#log.written) {
       const { pending } = next
-      this.#hasGrown = true
+      this.#answers.hasGrown = true
       if (pending.kind === 'items') {
         this.#log.take()
         if (!pending.isAnswered)
@@ -302,7 +287,7 @@ export class WriteLoop {
   /** @param steps the first of those that wait. @returns false when the disk, or one of them, has failed. */
   #commit(steps: readonly PendingStep[]): boolean {
     // What the log has made durable is not told later for this.
-    this.#report()
+    this.#answers.send()
     this.#triedAt = performance.now()
     try {
       if (this.#disk.isFailing) this.#writer.log.probe()
@@ -324,7 +309,7 @@ export class WriteLoop {
       position,
       () => passFaultPoint(this.#settings.faults),
     )
-    this.#hasGrown = true
+    this.#answers.hasGrown = true
     this.#log.indexed()
     this.#indexedAt = performance.now()
     steps.forEach(({ id }, index) => {
@@ -375,22 +360,6 @@ export class WriteLoop {
     this.#disk.probe()
   }
 
-  #report(): void {
-    const isSizeLate = this.#hasGrown && performance.now() - this.#sizedAt > SIZE_INTERVAL_MS
-    if (isSizeLate) {
-      this.#size = this.#writer.size
-      this.#sizedAt = performance.now()
-      this.#hasGrown = false
-    }
-    if (this.#answers.length === 0 && !isSizeLate) return
-    const answers = this.#answers
-    const buffers = this.#buffers.takeRead()
-    this.#answers = []
-    const ranges = this.#writer.ranges()
-    const removed = this.#writer.removed()
-    this.tell({ kind: 'done', answers, ranges, size: this.#size, buffers, removed })
-  }
-
   #close(): void {
     this.#alarm.clear()
     const failure: Failure = this.#disk.failure ?? {
@@ -403,7 +372,7 @@ export class WriteLoop {
     for (const { id } of this.#steps.takeAll()) this.#answers.push({ id, failure })
     this.#writer.close()
     this.#answers.push({ id: this.#closing!, value: null })
-    this.#report()
+    this.#answers.send()
     this.onClosed()
   }
 }
