@@ -94,7 +94,9 @@ async function pack(store) {
         value,
       },
     }))
-    const done = store.settle(batch).then((answers) => {
+    const answer = store.settle(batch)
+    read.release?.()
+    const done = answer.then((answers) => {
       settled += answers.reduce((sum, answer) => sum + answer, 0)
       settling.delete(done)
     })

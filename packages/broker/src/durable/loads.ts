@@ -47,6 +47,8 @@ export class Loads {
     if (this.#closed) return
     const items = found === null ? null : { ...found, ...this.#times(found) }
     this.host.run({ type: 'loaded', job, model, paddedLength, items })
+    // The core has copied what it keeps.
+    found?.release?.()
   }
 
   /** The items wait: the load stays open, and is asked again. */

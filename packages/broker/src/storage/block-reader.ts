@@ -1,21 +1,25 @@
-// Reads blocks from the segments of the log. Each thread has one of its own, with a few files open.
+// Reads blocks from the segments of the log. Each thread has one of its own, with a few files open and memory
+// that is used again: blocks are the most of what is read, and each would be garbage soon.
 import { closeSync, openSync, readSync } from 'node:fs'
 import type { BlockPlace } from './block-row.js'
+import { BufferPool } from './buffer-pool.js'
 import { segmentPath } from './segment-file.js'
 
 const FILES_OPEN_MAX = 64
+const POOL_BYTES_MAX = 8 * 2 ** 20
 
 export class BlockReader {
   /** The one that was used last stands last. */
   readonly #files = new Map<number, number>()
+  readonly #pool = new BufferPool(POOL_BYTES_MAX)
 
   constructor(readonly dataDir: string) {}
 
-  /** The caller's own bytes; null: the file does not hold them, or cannot be read. */
+  /** The caller's until it releases them; null: the file does not hold them, or cannot be read. */
   read({ segment, offset, bytes }: BlockPlace): Uint8Array | null {
     const file = this.#open(segment)
     if (file === null) return null
-    const block = new Uint8Array(bytes)
+    const block = new Uint8Array(this.#pool.take(bytes), 0, bytes)
     try {
       for (let at = 0; at < bytes; ) {
         const read = readSync(file, block, at, bytes - at, offset + at)
@@ -27,6 +31,11 @@ export class BlockReader {
       // A sector that the disk cannot read: the block is damaged.
       return null
     }
+  }
+
+  /** Nobody looks at the bytes any more. */
+  release(bytes: Uint8Array): void {
+    this.#pool.give(bytes.buffer as ArrayBuffer)
   }
 
   /** A removed file that stays open keeps its room on the disk. */

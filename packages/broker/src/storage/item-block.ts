@@ -217,6 +217,8 @@ export function tokensOfRun(
 
 /** A block read back; the columns are views of `bytes`, which the caller owns and aligned to 8. */
 export interface ItemBlock {
+  /** All of it. */
+  readonly bytes: Uint8Array
   readonly count: number
   readonly acceptedAtMs: number
   readonly firstSequence: number
@@ -251,6 +253,7 @@ export function decodeBlock(bytes: Uint8Array): ItemBlock | null {
   if (idsAt + idBytes !== bytes.byteLength) return null
   const column = (index: number) => at + HEADER_BYTES + 4 * count * index
   return {
+    bytes,
     count,
     acceptedAtMs: view.getFloat64(32, true),
     firstSequence: view.getFloat64(40, true),

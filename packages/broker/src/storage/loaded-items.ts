@@ -3,6 +3,8 @@
 import type { ItemBlock } from './item-block.js'
 import type { DiskShape, LoadedItems } from './store.js'
 
+export type Allocate = (bytes: number) => ArrayBufferLike
+
 /** Rows [first, end) of a block. */
 interface Run {
   readonly block: ItemBlock
@@ -70,15 +72,15 @@ export class LoadedItemsBuilder {
     this.#idBytes += block.idEnds[row] - startOf(block.idEnds, row)
   }
 
-  /** Views of one buffer. */
-  columns(): LoadedItems {
+  /** Views of one buffer. @param allocate at least so many bytes, whatever stands in them. */
+  columns(allocate: Allocate = (bytes) => new ArrayBuffer(bytes)): LoadedItems {
     const count = this.#count
     const withPayloads = this.#payloadBytes > 0
     const columns = 3 + Number(withPayloads) + Number(this.#haveDeadline)
     const tokensAt = 16 * count + 4 * columns * count
     const payloadsAt = tokensAt + 4 * this.#columnTokens
     const idsAt = payloadsAt + this.#payloadBytes
-    const buffer = new ArrayBuffer(idsAt + this.#idBytes)
+    const buffer = allocate(idsAt + this.#idBytes)
     const columnAt = (index: number) => 16 * count + 4 * index * count
     const loaded = {
       sequences: new Float64Array(buffer, 0, count),

@@ -4,8 +4,7 @@
 import type { Admitted, Logged } from './admitted.js'
 import type { LogPosition } from './log-position.js'
 import type { LogWriter, WritableAppend } from './log-writer.js'
-import type { SettleWrite } from './messages.js'
-import { settledAppend } from './settled-columns.js'
+import { type PackedSettled, settledAppend } from './settled-columns.js'
 import type { LentBuffer } from './shared-buffers.js'
 import type { Writer } from './writer.js'
 
@@ -30,7 +29,9 @@ export interface PendingItems extends Queued {
 
 export interface PendingSettle extends Queued {
   readonly kind: 'settle'
-  readonly write: SettleWrite
+  readonly settled: PackedSettled
+  /** The memory that it is in, until a transaction has taken it in. */
+  readonly borrowed: LentBuffer
 }
 
 export type Pending = PendingItems | PendingSettle
@@ -212,7 +213,7 @@ async function write(log: LogWriter, queued: readonly Pending[]): Promise<Writte
 
 /** null: no item is new, nothing is to be written. */
 function appendOf(pending: Pending): WritableAppend | null {
-  if (pending.kind === 'settle') return settledAppend(pending.write)
+  if (pending.kind === 'settle') return settledAppend(pending.settled)
   const { job, accepted, blocks, parts, bytes } = pending.admitted.encoded
   return accepted === 0 ? null : { kind: 'accepted', job, blocks, parts, bytes }
 }

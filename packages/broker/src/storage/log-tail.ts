@@ -11,7 +11,7 @@ import { type AppendHeader, align8, readAppendHeader } from './append-header.js'
 import { checksumOf, decodeBlock, type ItemBlock } from './item-block.js'
 import type { LogPosition } from './log-position.js'
 import { isSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath, segmentsIn } from './segment-file.js'
-import { type SettledColumns, settledInLog } from './settled-columns.js'
+import { columnsIn, type SettledColumns } from './settled-columns.js'
 
 interface TailPlace {
   readonly header: AppendHeader
@@ -113,7 +113,7 @@ function readAppend(
   if (header.kind === 'settled') {
     const [{ crc, count }] = header.blocks
     if (crc32(parts[0]) !== crc) return null
-    return { header, append: { ...place, kind: 'settled', columns: settledInLog(parts[0], count) } }
+    return { header, append: { ...place, kind: 'settled', columns: columnsIn(parts[0], count) } }
   }
   const blocks: ItemBlock[] = []
   for (const [index, part] of parts.entries()) {

@@ -2,7 +2,14 @@
 // (columns.ts) stand in buffers that both threads see, which the writing thread gives back.
 import type { ErrorCode } from '@fabric/protocol'
 import type { LentBuffer } from './shared-buffers.js'
-import type { DiskShape, Recovery, StoredJob, StoreHealth, StoreProblem } from './store.js'
+import type {
+  DiskShape,
+  LoadedItems,
+  Recovery,
+  StoredJob,
+  StoreHealth,
+  StoreProblem,
+} from './store.js'
 
 export interface StoreSettings {
   readonly dataDir: string
@@ -34,7 +41,9 @@ export interface AppendWrite {
 export interface SettleWrite {
   readonly kind: 'settle'
   readonly count: number
-  readonly buffer: ArrayBuffer
+  /** Of what is packed. */
+  readonly bytes: number
+  readonly items: LentBuffer
 }
 
 export type Write =
@@ -57,6 +66,8 @@ export type Read =
       readonly shape: DiskShape
       readonly tokens: number
       readonly maxBytes: number
+      /** Buffers of earlier reads that are not looked at any more. */
+      readonly returned: readonly number[]
     }
   | { readonly kind: 'find'; readonly sequence: number; readonly job: number | null }
   | {
@@ -74,6 +85,12 @@ export type Read =
       readonly maxBytes: number
     }
   | { readonly kind: 'close' }
+
+/** What was read, in a buffer that is to be returned; null: of this message alone. */
+export interface LentItems {
+  readonly items: LoadedItems
+  readonly number: number | null
+}
 
 export interface Request<T> {
   readonly id: number

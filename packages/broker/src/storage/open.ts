@@ -14,6 +14,7 @@ import {
 import type {
   FromReader,
   FromWriter,
+  LentItems,
   Read,
   ResultRange,
   StoreSettings,
@@ -22,7 +23,7 @@ import type {
 } from './messages.js'
 import type { ResultBytes } from './reader.js'
 import { readRecord, recordLength } from './result-chunk.js'
-import { packSettled } from './settled-columns.js'
+import { packSettled, settledBytes } from './settled-columns.js'
 import { type LentBuffer, SharedBuffers } from './shared-buffers.js'
 import type {
   Append,
@@ -90,6 +91,8 @@ class ThreadedStore implements Store {
   readonly #ranges = new Map<number, ResultRange>()
   readonly #buffers = new SharedBuffers(SHARED_BYTES_MAX)
   #size: StoreSize = { fileBytes: 0, usedBytes: 0 }
+  /** Buffers of the reading thread that nobody looks at any more. */
+  readonly #returned: number[] = []
   #isClosing = false
   /** Readers of results, while the disk fails. */
   readonly #waiting: (() => void)[] = []
@@ -149,25 +152,31 @@ class ThreadedStore implements Store {
     return message
   }
 
-  read(
+  async read(
     job: number,
     shape: DiskShape,
     tokens: number,
     maxBytes: number,
   ): Promise<LoadedItems | null> {
-    return this.#readCommitted({ kind: 'read', job, shape, tokens, maxBytes })
+    const lent = await this.#readCommitted<LentItems>(() => {
+      const returned = this.#returned.splice(0)
+      return { kind: 'read', job, shape, tokens, maxBytes, returned }
+    })
+    if (lent === null) return null
+    const { items, number } = lent
+    return number === null ? items : { ...items, release: () => this.#returned.push(number) }
   }
 
   find(sequence: number, job: number | null = null): Promise<LoadedItems | null> {
-    return this.#readCommitted({ kind: 'find', sequence, job })
+    return this.#readCommitted<LoadedItems>(() => ({ kind: 'find', sequence, job }))
   }
 
   /** What was answered may not be in the index yet: who finds nothing asks again when it is. */
-  async #readCommitted(ask: Read): Promise<LoadedItems | null> {
-    const found = await this.#reader.ask<LoadedItems | null>(ask)
+  async #readCommitted<T>(ask: () => Read): Promise<T | null> {
+    const found = await this.#reader.ask<T | null>(ask())
     if (found !== null) return found
     await this.#writer.ask({ kind: 'commit' })
-    return this.#reader.ask(ask)
+    return this.#reader.ask(ask())
   }
 
   async findId(job: number, id: Uint8Array): Promise<LoadedItems | null> {
@@ -180,8 +189,10 @@ class ThreadedStore implements Store {
   }
 
   settle(items: readonly SettledItem[]): Promise<Uint8Array> {
-    const write = packSettled(items)
-    return this.#writer.ask(write, [write.buffer])
+    const bytes = settledBytes(items)
+    const { message, memory } = this.#buffers.lend(bytes)
+    packSettled(items, memory, bytes)
+    return this.#writer.ask({ kind: 'settle', count: items.length, bytes, items: message })
   }
 
   async results(job: number, offset: number, maxBytes: number) {

@@ -3,8 +3,9 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { FabricError } from '@fabric/protocol'
 import { openEnvironment } from './environment.js'
 import { failureOf } from './failure.js'
-import type { FromReader, Read, Request, StoreSettings } from './messages.js'
+import type { FromReader, LentItems, Read, Request, StoreSettings } from './messages.js'
 import { Reader } from './reader.js'
+import { SharedBuffers } from './shared-buffers.js'
 import type { LoadedItems } from './store.js'
 
 const port = parentPort!
@@ -17,10 +18,24 @@ type Answer = readonly [value: unknown, transfer: ArrayBuffer[]]
 const owned = (items: LoadedItems | null): Answer =>
   items === null ? [null, []] : [items, [items.sequences.buffer as ArrayBuffer]]
 
+/** Items read and not returned, and memory that waits for the next ones. */
+const buffers = new SharedBuffers(32 * 2 ** 20)
+
+function read(reader: Reader, ask: Extract<Read, { kind: 'read' }>): LentItems | null {
+  buffers.giveBack(ask.returned)
+  let number: number | null = null
+  const items = reader.read(ask.job, ask.shape, ask.tokens, ask.maxBytes, (bytes) => {
+    const lent = buffers.lend(bytes)
+    number = lent.message.number
+    return lent.memory
+  })
+  return items === null ? null : { items, number }
+}
+
 function answer(reader: Reader, ask: Exclude<Read, { kind: 'close' }>): Answer {
   switch (ask.kind) {
     case 'read':
-      return owned(reader.read(ask.job, ask.shape, ask.tokens, ask.maxBytes))
+      return [read(reader, ask), []]
     case 'find':
       return owned(reader.find(ask.sequence, ask.job))
     case 'countAhead':

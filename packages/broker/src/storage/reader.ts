@@ -6,7 +6,7 @@ import { decodeRow, JOB_FIELDS, shapeName } from './counters.js'
 import type { Environment } from './environment.js'
 import { decodeBlock, type ItemBlock, rowOf } from './item-block.js'
 import { blockKey, jobKey, keyBehind, placeOf, readBig, resultKey, shapeKey } from './layout.js'
-import { LoadedItemsBuilder } from './loaded-items.js'
+import { type Allocate, LoadedItemsBuilder } from './loaded-items.js'
 import { decodeChunk } from './result-chunk.js'
 import { keyAtOrBefore } from './settling.js'
 import type { DiskShape, LoadedItems } from './store.js'
@@ -42,6 +42,8 @@ export class Reader {
   readonly #cursors = new Map<number, Map<string, Cursor>>()
 
   #last: { readonly name: string; readonly block: ItemBlock } | null = null
+  /** Read before `#last`: what is made of them is copied when the call ends. */
+  #read: ItemBlock[] = []
 
   /** @param onDamaged told of what cannot be read; it is skipped. */
   constructor(
@@ -49,7 +51,15 @@ export class Reader {
     readonly onDamaged: (table: 'blocks' | 'results', key: Buffer) => void,
   ) {}
 
-  read(job: number, shape: DiskShape, tokens: number, maxBytes: number): LoadedItems | null {
+  /** @param allocate memory for what is read. */
+  read(
+    job: number,
+    shape: DiskShape,
+    tokens: number,
+    maxBytes: number,
+    allocate?: Allocate,
+  ): LoadedItems | null {
+    this.#releaseRead()
     const cursor = this.#cursor(job, shape)
     const builder = new LoadedItemsBuilder(job, shape)
     const isFull = (block: ItemBlock, row: number) =>
@@ -57,8 +67,9 @@ export class Reader {
     for (;;) {
       this.environment.root.resetReadTxn()
       const end = this.#scan(job, shape, cursor, builder, isFull)
-      if (end === 'full' || end === 'last') return builder.count > 0 ? builder.columns() : null
-      if (end === 'more' && builder.count > 0) return builder.columns()
+      if (end === 'full' || end === 'last')
+        return builder.count > 0 ? builder.columns(allocate) : null
+      if (end === 'more' && builder.count > 0) return builder.columns(allocate)
       if (end !== 'more' && this.#isDamaged(end)) skip(cursor, end.key)
     }
   }
@@ -101,6 +112,7 @@ export class Reader {
 
   /** @param ofJob null: of any. */
   find(sequence: number, ofJob: number | null): LoadedItems | null {
+    this.#releaseRead()
     this.environment.root.resetReadTxn()
     for (const { job, shape } of this.#shapes(ofJob)) {
       const found = this.#blockWith(job, shape, sequence)
@@ -146,6 +158,7 @@ export class Reader {
   }
 
   countAhead(job: number, shape: DiskShape, sequence: number): number {
+    this.#releaseRead()
     this.environment.root.resetReadTxn()
     const { blocks } = this.environment.tables
     const range = { start: shapeKey(job, shape), end: blockKey(job, shape, sequence + 1) }
@@ -241,12 +254,18 @@ export class Reader {
     return true
   }
 
+  #releaseRead(): void {
+    for (const { bytes } of this.#read) this.environment.log.release(bytes)
+    this.#read = []
+  }
+
   /** A block does not change: the one that the last batch ended in is not read again for the next. */
   #block(key: Buffer, { place }: BlockRow): ItemBlock | null {
     const name = key.toString('latin1')
     if (this.#last?.name === name) return this.#last.block
     const bytes = this.environment.log.read(place)
     const block = bytes === null ? null : decodeBlock(bytes)
+    if (this.#last !== null) this.#read.push(this.#last.block)
     this.#last = block === null ? null : { name, block }
     return block
   }

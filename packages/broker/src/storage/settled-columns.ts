@@ -6,7 +6,6 @@
 import { crc32 } from 'node:zlib'
 import { appendHeaderBytes } from './append-header.js'
 import type { WritableAppend } from './log-writer.js'
-import type { SettleWrite } from './messages.js'
 import { recordBytes, writeRecord } from './result-chunk.js'
 import type { SettledItem } from './store.js'
 
@@ -24,16 +23,25 @@ export interface SettledColumns {
   readonly records: Uint8Array
 }
 
-export function packSettled(items: readonly SettledItem[]): SettleWrite {
-  const count = items.length
-  let bytes = 0
+/** What `packSettled` needs. */
+export function settledBytes(items: readonly SettledItem[]): number {
+  let bytes = COLUMNS_AT + 8 * COLUMNS * items.length
   for (const { record } of items) bytes += recordBytes(record)
-  const buffer = new ArrayBuffer(COLUMNS_AT + 8 * COLUMNS * count + bytes)
-  const columns = columnsAt(buffer, COLUMNS_AT, count)
-  const { jobs, sequences, models, paddedLengths, recordEnds, records } = columns
+  return bytes
+}
+
+export function packSettled(
+  items: readonly SettledItem[],
+  buffer: ArrayBufferLike,
+  bytes: number,
+): void {
+  const { jobs, sequences, models, paddedLengths, recordEnds, records } = columnsIn(
+    new Uint8Array(buffer, COLUMNS_AT, bytes - COLUMNS_AT),
+    items.length,
+  )
   const words = new Uint32Array(buffer, records.byteOffset, records.byteLength / 4)
   let at = 0
-  for (let i = 0; i < count; i++) {
+  for (let i = 0; i < items.length; i++) {
     const { job, sequence, shape, record } = items[i]
     jobs[i] = job
     sequences[i] = sequence
@@ -42,30 +50,36 @@ export function packSettled(items: readonly SettledItem[]): SettleWrite {
     at += writeRecord(words, records, at, record)
     recordEnds[i] = at
   }
-  return { kind: 'settle', count, buffer }
 }
 
-export const settledColumns = ({ count, buffer }: SettleWrite): SettledColumns =>
-  columnsAt(buffer, COLUMNS_AT, count)
+/** Packed settlements, where they are read. */
+export interface PackedSettled {
+  readonly count: number
+  /** Of what is packed. */
+  readonly bytes: number
+  readonly memory: ArrayBufferLike
+}
 
-/** As they stand in the log, at a multiple of 8. */
-export const settledInLog = (bytes: Uint8Array, count: number): SettledColumns =>
-  columnsAt(bytes.buffer as ArrayBuffer, bytes.byteOffset, count)
+export const settledColumns = ({ count, bytes, memory }: PackedSettled): SettledColumns =>
+  columnsIn(new Uint8Array(memory, COLUMNS_AT, bytes - COLUMNS_AT), count)
 
-function columnsAt(buffer: ArrayBuffer, at: number, count: number): SettledColumns {
+/** @param bytes the columns as they stand in the log, at a multiple of 8. */
+export function columnsIn(bytes: Uint8Array, count: number): SettledColumns {
+  const { buffer, byteOffset: at, byteLength } = bytes
   const column = (index: number) => new Float64Array(buffer, at + 8 * count * index, count)
+  const recordsAt = 8 * COLUMNS * count
   return {
     jobs: column(0),
     sequences: column(1),
     models: column(2),
     paddedLengths: column(3),
     recordEnds: column(4),
-    records: new Uint8Array(buffer, at + 8 * COLUMNS * count),
+    records: new Uint8Array(buffer, at + recordsAt, byteLength - recordsAt),
   }
 }
 
-export function settledAppend({ count, buffer }: SettleWrite): WritableAppend {
-  const bytes = Buffer.from(buffer)
+export function settledAppend({ count, bytes: size, memory }: PackedSettled): WritableAppend {
+  const bytes = Buffer.from(memory, 0, size)
   const columns = bytes.subarray(COLUMNS_AT)
   const block = {
     shape: { model: 0, paddedLength: 0 },

@@ -39,8 +39,14 @@ interface Piece {
 /** Blocks that were settled in lately: they do not change, and the next batch is often of the same. */
 export class BlockCache {
   readonly #blocks = new Map<string, ItemBlock>()
+  /** Not in the cache any more; settlements that are not written yet may look at them still. */
+  #dropped: ItemBlock[] = []
 
-  constructor(readonly maxBlocks: number) {}
+  /** @param release takes the memory of a block that nobody looks at any more. */
+  constructor(
+    readonly maxBlocks: number,
+    readonly release: (block: ItemBlock) => void = () => {},
+  ) {}
 
   get(name: string): ItemBlock | undefined {
     return this.#blocks.get(name)
@@ -50,15 +56,24 @@ export class BlockCache {
     this.#blocks.set(name, block)
     if (this.#blocks.size <= this.maxBlocks) return
     const [oldest] = this.#blocks.keys()
-    this.#blocks.delete(oldest)
+    this.delete(oldest)
   }
 
   delete(name: string): void {
+    const block = this.#blocks.get(name)
+    if (block === undefined) return
     this.#blocks.delete(name)
+    this.#dropped.push(block)
   }
 
   clear(): void {
-    this.#blocks.clear()
+    for (const name of [...this.#blocks.keys()]) this.delete(name)
+  }
+
+  /** All settlements are written. */
+  releaseDropped(): void {
+    for (const block of this.#dropped) this.release(block)
+    this.#dropped = []
   }
 }
 

@@ -87,10 +87,12 @@ export interface Append {
 }
 
 /**
- * Items of one job read back, in order of acceptance, as the core takes them. The caller's own. A
- * deadline of the block counts from `acceptedAtMs`.
+ * Items of one job read back, in order of acceptance, as the core takes them. The caller's own, or until it
+ * calls `release`. A deadline of the block counts from `acceptedAtMs`.
  */
 export interface LoadedItems {
+  /** The memory is used for what is read next; who does not call it keeps the memory. */
+  readonly release?: () => void
   readonly shape: DiskShape
   readonly block: SubmitBlock
   readonly sequences: Float64Array

@@ -39,6 +39,8 @@ export class WriteLoop {
   readonly #log: LogQueue
   readonly #steps = new StepQueue()
   readonly #buffers = new BorrowedBuffers()
+  /** Of settlements that the next transaction takes in. */
+  readonly #settled: LentBuffer[] = []
   readonly #answers: Answers
   readonly #disk: DiskWatch
   readonly #alarm = new Alarm(() => this.#turn())
@@ -192,12 +194,14 @@ export class WriteLoop {
     }
   }
 
-  #admitSettle(id: number, write: SettleWrite): void {
-    const bytes = write.buffer.byteLength
+  #admitSettle(id: number, { count, bytes, items: borrowed }: SettleWrite): void {
     const { failure } = this.#disk
-    const isFull = this.#log.bytes + bytes > this.#settings.maxHeldResultBytes
-    if (failure !== null && isFull) throw new FabricError(failure.code, failure.message)
-    this.#log.add({ kind: 'settle', id, write, bytes })
+    const memory = this.#buffers.open(borrowed)
+    if (failure !== null && this.#log.bytes + bytes > this.#settings.maxHeldResultBytes) {
+      this.#buffers.close(borrowed)
+      throw new FabricError(failure.code, failure.message)
+    }
+    this.#log.add({ kind: 'settle', id, bytes, settled: { count, bytes, memory }, borrowed })
   }
 
   #admitStep(id: number, step: Step): void {
@@ -243,9 +247,10 @@ export class WriteLoop {
           this.#answers.push({ id: pending.id, value: pending.admitted.codes })
         continue
       }
-      const columns = settledColumns(pending.write)
+      const columns = settledColumns(pending.settled)
       if (!this.#writer.knows(columns) && !this.#commit([])) return
       const value = this.#writer.settle(columns)
+      this.#settled.push(pending.borrowed)
       this.#log.take()
       this.#answers.push({ id: pending.id, value })
     }
@@ -311,6 +316,7 @@ export class WriteLoop {
     )
     this.#answers.hasGrown = true
     this.#log.indexed()
+    for (const borrowed of this.#settled.splice(0)) this.#buffers.close(borrowed)
     this.#indexedAt = performance.now()
     steps.forEach(({ id }, index) => {
       this.#answers.push({ id, value: values[index] })

@@ -63,7 +63,7 @@ export class Writer {
   readonly #ids: IdIndex
   readonly #removal: JobRemoval
   readonly #readResults: ReadResults
-  readonly #blocks = new BlockCache(BLOCKS_CACHED)
+  readonly #blocks: BlockCache
   readonly #pool = new BufferPool(POOL_BYTES_MAX)
   #lastSequence = 0
   #settling: Settling | null = null
@@ -85,7 +85,8 @@ export class Writer {
     readonly onProblem: (problem: StoreProblem) => void,
     recentIdsMax?: number,
   ) {
-    const { tables, dataDir } = environment
+    const { tables, dataDir, log } = environment
+    this.#blocks = new BlockCache(BLOCKS_CACHED, ({ bytes }) => log.release(bytes))
     const hashKey = prepareStore(environment)
     this.#jobs = new JobTable(tables)
     this.#segments = new Segments(tables.segments, tables.blocks)
@@ -239,6 +240,7 @@ export class Writer {
     root.resetReadTxn()
     this.#settling = null
     this.#settled = []
+    this.#blocks.releaseDropped()
     this.#known = position
     for (const problem of this.#problems) this.onProblem(problem)
     this.#removeSegments()

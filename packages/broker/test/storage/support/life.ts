@@ -1,7 +1,7 @@
 // What the writing thread has, without the thread, so that a life of a store can end at any point.
 import { type Environment, openEnvironment } from '../../../src/storage/environment.ts'
 import { LogQueue } from '../../../src/storage/log-queue.ts'
-import { packSettled, settledColumns } from '../../../src/storage/settled-columns.ts'
+import { packSettled, settledBytes, settledColumns } from '../../../src/storage/settled-columns.ts'
 import type { SettledItem, StoreProblem } from '../../../src/storage/store.ts'
 import { type Step, Writer } from '../../../src/storage/writer.ts'
 import { blockOf, columnsOf, type TestItem } from './items.ts'
@@ -39,7 +39,7 @@ export class Life {
     for (let next = this.log.written; next !== null; next = this.log.written) {
       const { pending } = next
       if (pending.kind === 'settle') {
-        const columns = settledColumns(pending.write)
+        const columns = settledColumns(pending.settled)
         if (!this.writer.knows(columns)) this.commit()
         answers.push(...this.writer.settle(columns))
       }
@@ -49,7 +49,12 @@ export class Life {
   }
 
   settle(items: readonly SettledItem[]): Promise<number[]> {
-    this.log.add({ kind: 'settle', id: 0, write: packSettled(items), bytes: 1 })
+    const bytes = settledBytes(items)
+    const memory = new ArrayBuffer(bytes)
+    packSettled(items, memory, bytes)
+    const settled = { count: items.length, bytes, memory }
+    const borrowed = { number: null, memory: null }
+    this.log.add({ kind: 'settle', id: 0, bytes: 1, settled, borrowed })
     return this.write()
   }
 
