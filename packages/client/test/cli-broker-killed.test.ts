@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type Ended, outputOf, type Running, start } from './support/command.js'
+import { type Ended, fabric, outputOf, type Running, start } from './support/command.js'
 import { closedAddress } from './support/fake-broker.js'
 import { startConsumer } from './support/real-broker.js'
 import { items, resultOf } from './support/run.js'
@@ -17,12 +17,12 @@ const COUNT = 1000
 const KILLS = Number(process.env.FABRIC_KILLS ?? 2)
 
 /** A broker process that can be killed and started again: same socket, same address, same data. */
-async function durableBroker() {
+async function durableBroker(more: readonly string[] = []) {
   const folder = temporaryFolder()
   const address = await closedAddress()
   const socketPath = join(folder, 'broker.sock')
   const args = ['serve', '--socket', socketPath, '--http', new URL(address).host]
-  const flags = ['--data-dir', join(folder, 'data'), '--cleanup-idle-ms', '0']
+  const flags = ['--data-dir', join(folder, 'data'), '--cleanup-idle-ms', '0', ...more]
   let child: ChildProcess
   const up = async () => {
     child = spawn(process.execPath, [BROKER, ...args, ...flags], { stdio: 'ignore' })
@@ -95,3 +95,36 @@ describe.each(['input', 'completion'])(
     })
   },
 )
+
+describe('a broker with relaxed sync', () => {
+  it('is killed: fabric run tells what has no result, and the same command submits it anew', {
+    timeout: 120_000,
+  }, async () => {
+    // Only the first write comes at once, and the queue is full before all is submitted.
+    const sync = ['--sync', 'relaxed', '--sync-interval-ms', '60000']
+    const broker = await durableBroker([...sync, '--max-queued-items', '2500'])
+    const folder = temporaryFolder()
+    const output = join(folder, 'out.jsonl')
+    const input = writeFile(folder, 'in.jsonl', jsonl(items(4000)))
+    const args = ['run', input, '-o', output, '--model', '1', '--broker', broker.address, '--quiet']
+    const first = start(args)
+    const accepted = async () => {
+      const answer = await fetch(`${broker.address}/v1/jobs`)
+      const { jobs } = (await answer.json()) as { jobs: { accepted: number }[] }
+      return Math.max(...jobs.map((job) => job.accepted))
+    }
+    await vi.waitFor(async () => expect(await accepted()).toBeGreaterThan(1500), {
+      timeout: 30_000,
+      interval: 20,
+    })
+    await broker.down()
+    await broker.up()
+    await startConsumer(broker)
+    const { code, stderr } = await first.ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/items have no result: the broker has lost them \(FABRIC_RESULTS_GONE\)/)
+    expect(stderr).toContain('to go on: the same command')
+    expect((await fabric(args)).code).toBe(0)
+    expect(outputOf(output).map(({ id }) => id)).toEqual(items(4000).map(({ id }) => id))
+  })
+})

@@ -54,8 +54,9 @@ export function* tailOfLog(
       )
     broken = null
   }
-  for (const { segment } of segmentsIn(dataDir)) {
-    if (segment < from.segment) continue
+  for (const { segment, bytes: size } of segmentsIn(dataDir)) {
+    // Segments are large, and after a clean end there is no tail.
+    if (segment < from.segment || (segment === from.segment && size <= from.offset)) continue
     const path = segmentPath(dataDir, segment)
     const bytes = readIfThere(path)
     if (bytes === null) continue

@@ -2,7 +2,7 @@
 // once: reading and submitting, reading results, watching the broker. Each ends the others when it
 // fails.
 import { join } from 'node:path'
-import type { ErrorBody, FabricError } from '@fabric/protocol'
+import { type ErrorBody, FabricError } from '@fabric/protocol'
 import { FabricClient } from '../client.js'
 import { isTransient } from '../http/retry.js'
 import { type InputOptions, readItems } from '../input/items.js'
@@ -99,6 +99,7 @@ export async function runCommand(
   const startedMs = performance.now()
   try {
     await run.go(first, blocks, signals)
+    checkWhole(prepared.output)
   } catch (error) {
     await pool?.close()
     return run.breakOff(error)
@@ -121,6 +122,19 @@ export async function runCommand(
   if (options.summary === 'json') told.write(`${JSON.stringify(summary)}\n`)
   else if (!options.quiet) told.write(summaryText(summary))
   return stats.failed > 0 ? EXIT.someFailed : EXIT.completed
+}
+
+/**
+ * A broker may have lost what it had accepted: one with relaxed sync that was killed, or with a damaged disk.
+ * @throws FabricError FABRIC_RESULTS_GONE
+ */
+function checkWhole({ sink }: Output): void {
+  const { missing } = sink
+  if (missing !== null && missing > 0)
+    throw new FabricError(
+      'FABRIC_RESULTS_GONE',
+      `the job is over, and ${count(missing)} of its items have no result: the broker has lost them`,
+    )
 }
 
 class Run {

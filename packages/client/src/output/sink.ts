@@ -15,6 +15,8 @@ export interface Sink {
   result(result: JobResult): void
   /** A line that is no item, or that the broker refused. */
   failed(line: { readonly id: string; readonly position: number }, error: LineError): void
+  /** Expected items without a record; null where it is not known which were expected. */
+  readonly missing: number | null
   /** What was told so far survives the end of the process. */
   flush(): void
   /** @param whole told when the output is whole, before what it was made from is removed. */
@@ -28,6 +30,7 @@ export type Settle = (ended: Ended) => void
 
 export class OrderedSink implements Sink {
   readonly #ids = new IdIndex()
+  #recorded = 0
 
   constructor(
     readonly file: OrderedFile,
@@ -39,18 +42,29 @@ export class OrderedSink implements Sink {
   expect({ id, position }: ItemLine): void {
     if (this.#ids.add(id, position) >= 0) return
     const found = this.loose.get(id)
-    if (found !== null && this.file.put(position, found)) this.settle(found)
+    if (found === null || !this.file.put(position, found)) return
+    this.#recorded += 1
+    this.settle(found)
+  }
+
+  get missing(): number {
+    return this.#ids.size - this.#recorded
   }
 
   result(result: JobResult): void {
     const spooled = this.file.spool(resultRecord(result))
     const place = this.#ids.get(result.id)
     if (place < 0) this.loose.add({ ...result, ...spooled })
-    else if (this.file.put(place, spooled)) this.settle(result)
+    else if (this.file.put(place, spooled)) {
+      this.#recorded += 1
+      this.settle(result)
+    }
   }
 
   failed({ id, position }: { id: string; position: number }, error: LineError): void {
-    this.file.append(position, failedRecord(id, error))
+    const isFirst = this.file.append(position, failedRecord(id, error))
+    // The broker has refused an item that was expected.
+    if (isFirst && this.#ids.get(id) === position) this.#recorded += 1
   }
 
   flush(): void {
@@ -67,6 +81,8 @@ export class OrderedSink implements Sink {
 }
 
 export class CompletionSink implements Sink {
+  readonly missing = null
+
   constructor(
     readonly file: LineFile,
     /** Lines whose records an earlier run left. */
