@@ -2,8 +2,6 @@
 // clock starts, in the form that the contestant takes.
 export const ITEM_TOKENS = 256
 export const ITEM_BYTES = 4 * ITEM_TOKENS
-/** Items of a batch of 16,384 tokens. */
-export const BATCH_ITEMS = 64
 export const RESULT_BYTES = 64
 /** Groups under way at once: what is asked for during a sync shares the next one. */
 export const IN_FLIGHT = 4

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { openStore } from '../../packages/broker/dist/storage/open.js'
 import {
-  BATCH_ITEMS,
   groupsOf,
   ITEM_TOKENS,
   idOf,
@@ -62,26 +61,28 @@ export async function ours({ folder, items, group, sync }) {
     if (codes.some((code) => code !== 0)) throw new Error('a new item was not accepted')
   }
   await timeGroups(groupsOf(1, WARM_ITEMS, group).map(groupOf), append)
-  await pack(store)
+  await pack(store, group)
   const groups = groupsOf(WARM_ITEMS + 1, items, group).map(groupOf)
   const acceptSeconds = await timeGroups(groups, append)
-  const packed = sync === 'always' ? await pack(store) : { settled: items, seconds: Number.NaN }
+  const packed =
+    sync === 'always' ? await pack(store, group) : { settled: items, seconds: Number.NaN }
   if (packed.settled !== items) throw new Error(`${packed.settled} of ${items} were settled`)
   await store.close()
   rmSync(dataDir, { recursive: true })
   return { accept: items / acceptSeconds, pack: items / packed.seconds }
 }
 
-async function pack(store) {
+/** @param batch items of each */
+async function pack(store, batch) {
   const value = new Uint8Array(RESULT_BYTES)
   const start = process.hrtime.bigint()
   let settled = 0
   const settling = new Set()
   for (;;) {
-    const read = await store.read(1, SHAPE, BATCH_ITEMS * ITEM_TOKENS, 2 ** 23)
+    const read = await store.read(1, SHAPE, batch * ITEM_TOKENS, 2 ** 23)
     if (read === null) break
     const { block, sequences } = read
-    const batch = Array.from(sequences, (sequence, i) => ({
+    const items = Array.from(sequences, (sequence, i) => ({
       job: 1,
       sequence,
       shape: SHAPE,
@@ -94,7 +95,7 @@ async function pack(store) {
         value,
       },
     }))
-    const answer = store.settle(batch)
+    const answer = store.settle(items)
     read.release?.()
     const done = answer.then((answers) => {
       settled += answers.reduce((sum, answer) => sum + answer, 0)

@@ -7,15 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  BATCH_ITEMS,
-  groupsOf,
-  IN_FLIGHT,
-  idOf,
-  timeGroups,
-  tokensOf,
-  WARM_ITEMS,
-} from './items.mjs'
+import { groupsOf, IN_FLIGHT, idOf, timeGroups, tokensOf, WARM_ITEMS } from './items.mjs'
 
 const SERVER = 'redis-server'
 
@@ -130,11 +122,11 @@ export async function redis({ folder, items, group, sync }) {
     }
     await connections[0].ask(command('XGROUP', 'CREATE', 'items', 'gpus', '0', 'MKSTREAM'), 1)
     await timeGroups(groupsOf(1, WARM_ITEMS, group).map(multi), append)
-    await pack(connections)
+    await pack(connections, group)
     const groups = groupsOf(WARM_ITEMS + 1, items, group).map(multi)
     const acceptSeconds = await timeGroups(groups, append)
     const packed =
-      sync === 'always' ? await pack(connections) : { settled: items, seconds: Number.NaN }
+      sync === 'always' ? await pack(connections, group) : { settled: items, seconds: Number.NaN }
     if (packed.settled !== items) throw new Error(`redis settled ${packed.settled} of ${items}`)
     for (const connection of connections) connection.close()
     return { accept: items / acceptSeconds, pack: items / packed.seconds }
@@ -167,8 +159,8 @@ function multi({ first, count }) {
 }
 
 /** Reads batches for a consumer group and acknowledges them; results are not stored. */
-async function pack(connections) {
-  const count = String(BATCH_ITEMS)
+async function pack(connections, batch) {
+  const count = String(batch)
   let settled = 0
   const start = process.hrtime.bigint()
   const lane = async (connection, which) => {

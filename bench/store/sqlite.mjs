@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { BATCH_ITEMS, idOf, RESULT_BYTES, tokensOf, WARM_ITEMS } from './items.mjs'
+import { idOf, RESULT_BYTES, tokensOf, WARM_ITEMS } from './items.mjs'
 
 const require = createRequire(import.meta.url)
 
@@ -41,9 +41,9 @@ export async function sqlite({ folder, items, group, sync }) {
       'CREATE TABLE results (offset INTEGER PRIMARY KEY, id TEXT, value BLOB)',
   )
   accept(database, 1, WARM_ITEMS, group)
-  pack(database)
+  pack(database, group)
   const acceptSeconds = accept(database, WARM_ITEMS + 1, items, group)
-  const packed = sync === 'always' ? pack(database) : { settled: items, seconds: Number.NaN }
+  const packed = sync === 'always' ? pack(database, group) : { settled: items, seconds: Number.NaN }
   if (packed.settled !== items) throw new Error(`sqlite settled ${packed.settled} of ${items}`)
   database.close()
   rmSync(dir, { recursive: true })
@@ -68,7 +68,7 @@ function accept(database, first, items, group) {
   return Number(process.hrtime.bigint() - start) / 1e9
 }
 
-function pack(database) {
+function pack(database, size) {
   const select = database.prepare(
     'SELECT * FROM items WHERE sequence > ? ORDER BY sequence LIMIT ?',
   )
@@ -79,7 +79,7 @@ function pack(database) {
   let last = 0
   let settled = 0
   for (;;) {
-    const batch = select.all(last, BATCH_ITEMS)
+    const batch = select.all(last, size)
     if (batch.length === 0) break
     database.exec('BEGIN')
     for (const { sequence, id } of batch) {

@@ -10,6 +10,8 @@ import type { Writer } from './writer.js'
 
 /** Written and synced at once; it bounds the wait of whoever comes behind. */
 const WRITE_BYTES_MAX = 8 * 2 ** 20
+/** Nothing waits for company beyond it: what has left the processor's cache costs three times as much to write. */
+const WAITING_BYTES_MAX = 2 ** 20
 /** The kernel takes up to 1,024 buffers with one write; more would take two syncs. */
 const WRITE_PARTS_MAX = 1000
 
@@ -85,7 +87,7 @@ export class LogQueue {
 
   /** Whether nobody waits for the next write, and it is not large yet. */
   get mayWait(): boolean {
-    if (this.bytes >= WRITE_BYTES_MAX) return false
+    if (this.bytes >= WAITING_BYTES_MAX) return false
     return this.#waiting.every((pending) => pending.kind === 'items' && pending.isAnswered)
   }
 
