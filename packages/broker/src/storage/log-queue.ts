@@ -8,9 +8,12 @@ import { type PackedSettled, settledAppend } from './settled-columns.js'
 import type { LentBuffer } from './shared-buffers.js'
 import type { Writer } from './writer.js'
 
-/** Written and synced at once; it bounds the wait of whoever comes behind. */
-const WRITE_BYTES_MAX = 8 * 2 ** 20
-/** Nothing waits for company beyond it: what has left the processor's cache costs three times as much to write. */
+/**
+ * Written and synced at once: it bounds the wait of whoever comes behind, and what has left the processor's
+ * cache costs three times as much to write.
+ */
+const WRITE_BYTES_MAX = 2 * 2 ** 20
+/** Relaxed, nothing waits for company beyond it. */
 const WAITING_BYTES_MAX = 2 ** 20
 /** The kernel takes up to 1,024 buffers with one write; more would take two syncs. */
 const WRITE_PARTS_MAX = 1000

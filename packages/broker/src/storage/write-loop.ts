@@ -28,7 +28,7 @@ const UNINDEXED_BYTES_MAX = 16 * 2 ** 20
 /** How often it takes in what there is when nobody asks for it earlier. */
 const INDEX_INTERVAL_MS = 100
 /** Relaxed: answered and not written; beyond it appends wait for their sync as with `always`. */
-const UNSYNCED_BYTES_MAX = 64 * 2 ** 20
+const UNSYNCED_BYTES_MAX = 16 * 2 ** 20
 /** Some milliseconds of work. */
 const ADMITTED_BYTES_PER_TURN = 512 * 1024
 
