@@ -15,6 +15,8 @@ import type { DiskShape } from './store.js'
 
 const MAGIC = 0x31505041 // APP1
 const FIXED_BYTES = 40
+/** Of what each header begins with. */
+export const APPEND_HEADER_BYTES_MIN = FIXED_BYTES
 const BLOCK_BYTES = 40
 const HAVE_DEADLINE = 1
 
@@ -79,16 +81,21 @@ export function writeAppendHeader(
   bytes.writeUInt32LE(crc32(bytes.subarray(8, headerBytes), crc32(hashKey)), 4)
 }
 
+/** What the header says of its own length, of which the fixed part is there. null: no append begins there. */
+export function appendHeaderBytesAt(bytes: Buffer, from: number): number | null {
+  if (from + FIXED_BYTES > bytes.byteLength || bytes.readUInt32LE(from) !== MAGIC) return null
+  const headerBytes = bytes.readUInt32LE(from + 8)
+  return headerBytes === appendHeaderBytes(bytes.readUInt32LE(from + 20)) ? headerBytes : null
+}
+
 /** Of what begins in `bytes` at `from`. null: no append begins there, or its header is not whole. */
 export function readAppendHeader(
   bytes: Buffer,
   hashKey: Buffer,
   from: number,
 ): AppendHeader | null {
-  if (from + FIXED_BYTES > bytes.byteLength || bytes.readUInt32LE(from) !== MAGIC) return null
-  const headerBytes = bytes.readUInt32LE(from + 8)
-  const count = bytes.readUInt32LE(from + 20)
-  if (headerBytes !== appendHeaderBytes(count) || from + headerBytes > bytes.byteLength) return null
+  const headerBytes = appendHeaderBytesAt(bytes, from)
+  if (headerBytes === null || from + headerBytes > bytes.byteLength) return null
   const crc = crc32(bytes.subarray(from + 8, from + headerBytes), crc32(hashKey))
   if (bytes.readUInt32LE(from + 4) !== crc) return null
   const blocks: LoggedBlock[] = []

@@ -62,10 +62,19 @@ export class DiskWatch {
 
   /** @throws FabricError FABRIC_DISK_FULL, FABRIC_DISK_FAILED: the disk takes no append of so many bytes. */
   takeAppend(bytes: number): void {
+    const refusal = this.#refusalOf(bytes)
+    if (refusal !== null) throw new FabricError(refusal.code, refusal.message)
+  }
+
+  /** The same for what can be left undone. */
+  mayTake(bytes: number): boolean {
+    return this.#refusalOf(bytes) === null
+  }
+
+  #refusalOf(bytes: number): Failure | null {
     this.#unlookedBytes += bytes
     if (this.#failure === null && this.#isLookDue()) this.#lookForRoom()
-    const refusal = this.#failure ?? this.#shortage
-    if (refusal !== null) throw new FabricError(refusal.code, refusal.message)
+    return this.#failure ?? this.#shortage
   }
 
   /** Others write to the disk too. */

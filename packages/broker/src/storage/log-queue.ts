@@ -2,6 +2,7 @@
 // by the loop in the order in which they came (write-loop.ts). What is accepted is then kept until a
 // transaction takes it into the index.
 import type { Admitted, Logged } from './admitted.js'
+import type { Move } from './compaction.js'
 import type { LogPosition } from './log-position.js'
 import type { LogWriter, WritableAppend } from './log-writer.js'
 import { type PackedSettled, settledAppend } from './settled-columns.js'
@@ -19,13 +20,13 @@ const WAITING_BYTES_MAX = 2 ** 20
 const WRITE_PARTS_MAX = 1000
 
 interface Queued {
-  readonly id: number
   /** In memory, about. */
   readonly bytes: number
 }
 
 export interface PendingItems extends Queued {
   readonly kind: 'items'
+  readonly id: number
   readonly admitted: Admitted
   readonly isAnswered: boolean
   /** Memory that it is written from, which is given back when it has been. */
@@ -34,12 +35,19 @@ export interface PendingItems extends Queued {
 
 export interface PendingSettle extends Queued {
   readonly kind: 'settle'
+  readonly id: number
   readonly settled: PackedSettled
   /** The memory that it is in, until a transaction has taken it in. */
   readonly borrowed: LentBuffer
 }
 
-export type Pending = PendingItems | PendingSettle
+/** Blocks of an older segment: nobody waits for them. */
+interface PendingMove extends Queued {
+  readonly kind: 'moved'
+  readonly move: Move
+}
+
+export type Pending = PendingItems | PendingSettle | PendingMove
 
 /** In the log, from `start` to `end`. */
 export interface Written {
@@ -56,6 +64,7 @@ export class LogQueue {
   #position: LogPosition
   #added = 0
   #taken = 0
+  #moves = 0
   /** Of those that wait, and those being written. */
   bytes = 0
   /** Of those that were taken and are not in the index. */
@@ -67,6 +76,16 @@ export class LogQueue {
     readonly onWritten: (items: PendingItems) => void = () => {},
   ) {
     this.#position = writer.log.position
+  }
+
+  addMoves(moves: readonly Move[]): void {
+    for (const move of moves) this.add({ kind: 'moved', move, bytes: move.append.bytes })
+    this.#moves += moves.length
+  }
+
+  /** Moves wait, are being written, or have not been taken. */
+  get isMoving(): boolean {
+    return this.#moves > 0
   }
 
   add(pending: Pending): void {
@@ -91,7 +110,9 @@ export class LogQueue {
   /** Whether nobody waits for the next write, and it is not large yet. */
   get mayWait(): boolean {
     if (this.bytes >= WAITING_BYTES_MAX) return false
-    return this.#waiting.every((pending) => pending.kind === 'items' && pending.isAnswered)
+    const asked = this.#waiting.filter(({ kind }) => kind !== 'moved')
+    if (asked.length === 0 && this.#waiting.length > 0) return false
+    return asked.every((pending) => pending.kind === 'items' && pending.isAnswered)
   }
 
   /** How many were ever added: what comes behind them waits until as many are `taken`. */
@@ -141,7 +162,11 @@ export class LogQueue {
     this.#taken += 1
     this.#position = end
     this.unindexedBytes += pending.bytes
-    if (pending.kind === 'settle') return
+    if (pending.kind === 'moved') {
+      this.#moves -= 1
+      this.writer.compaction.written(pending.move, start)
+    }
+    if (pending.kind !== 'items') return
     const { entries, encoded } = pending.admitted
     const { job, accepted, last, blocks } = encoded
     // Without the bytes, whose memory is used again.
@@ -150,11 +175,12 @@ export class LogQueue {
     this.#release(pending)
   }
 
-  /** Takes out the items that nobody has been told of. */
+  /** Takes out the items that nobody has been told of, and what was to be moved. */
   refuse(): PendingItems[] {
+    this.#dropMoves()
     const refused: PendingItems[] = []
     this.#waiting = this.#waiting.filter((pending) => {
-      if (pending.kind === 'settle' || pending.isAnswered) return true
+      if (pending.kind !== 'items' || pending.isAnswered) return true
       refused.push(pending)
       return false
     })
@@ -166,14 +192,22 @@ export class LogQueue {
     return refused
   }
 
+  #dropMoves(): void {
+    const moves = this.#waiting.filter(({ kind }) => kind === 'moved')
+    this.#waiting = this.#waiting.filter(({ kind }) => kind !== 'moved')
+    this.#taken += moves.length
+    this.#moves -= moves.length
+    for (const { bytes } of moves) this.bytes -= bytes
+  }
+
   #release(pending: PendingItems): void {
     this.writer.release(pending.admitted)
     this.onWritten(pending)
   }
 
   /** Gives up what waits: the store is closed while the disk fails. */
-  giveUp(): Pending[] {
-    return this.#waiting.splice(0)
+  giveUp(): (PendingItems | PendingSettle)[] {
+    return this.#waiting.splice(0).filter((pending) => pending.kind !== 'moved')
   }
 
   /** All items that are not in the index. */
@@ -196,7 +230,7 @@ export class LogQueue {
     let parts = 0
     while (count < this.#waiting.length && bytes < WRITE_BYTES_MAX) {
       const next = this.#waiting[count]
-      parts += next.kind === 'settle' ? 1 : next.admitted.encoded.parts.length
+      parts += next.kind === 'items' ? next.admitted.encoded.parts.length : 1
       if (count > 0 && parts > WRITE_PARTS_MAX) break
       bytes += next.bytes
       count += 1
@@ -219,6 +253,7 @@ async function write(log: LogWriter, queued: readonly Pending[]): Promise<Writte
 /** null: no item is new, nothing is to be written. */
 function appendOf(pending: Pending): WritableAppend | null {
   if (pending.kind === 'settle') return settledAppend(pending.settled)
+  if (pending.kind === 'moved') return pending.move.append
   const { job, accepted, blocks, parts, bytes } = pending.admitted.encoded
   return accepted === 0 ? null : { kind: 'accepted', job, blocks, parts, bytes }
 }

@@ -49,6 +49,7 @@ export class LogWriter {
     readonly hashKey: Buffer,
     readonly isSynced: boolean,
     next: number,
+    readonly segmentBytesMax: number,
   ) {
     this.#next = next
   }
@@ -84,7 +85,7 @@ export class LogWriter {
    * none of them is in the log. @returns where the first begins; the others follow it.
    */
   async write(appends: readonly WritableAppend[]): Promise<LogPosition> {
-    if (this.#open !== null && this.#open.end >= SEGMENT_BYTES_MAX) this.endSegment()
+    if (this.#open !== null && this.#open.end >= this.segmentBytesMax) this.endSegment()
     this.#isWriting = true
     try {
       this.#open ??= this.#begin()
@@ -164,10 +165,11 @@ export function openLog(
   hashKey: Buffer,
   isSynced: boolean,
   known: LogPosition,
+  segmentBytesMax = SEGMENT_BYTES_MAX,
 ): LogWriter {
   const files = segmentsIn(dataDir)
   const last = Math.max(known.segment, ...files.map(({ segment }) => segment))
-  const log = new LogWriter(dataDir, hashKey, isSynced, last + 1)
+  const log = new LogWriter(dataDir, hashKey, isSynced, last + 1, segmentBytesMax)
   for (const { segment, bytes } of files) log.note(segment, bytes)
   return log
 }

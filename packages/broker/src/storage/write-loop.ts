@@ -67,7 +67,7 @@ export class WriteLoop {
     this.#disk = new DiskWatch(environment, diskReserveBytes, (health) =>
       tell({ kind: 'health', health }),
     )
-    if (writer.hasWork) this.#schedule()
+    if (writer.hasWork || writer.compaction.isDue(false)) this.#schedule()
     else if (this.#disk.isShort) this.#alarm.setIn(probeIntervalMs)
   }
 
@@ -89,6 +89,7 @@ export class WriteLoop {
     this.#disk.nextTurn()
     this.#admitSome()
     this.#takeWritten()
+    this.#move()
     this.#writeLog()
     this.#commitWhenDue()
     this.#answers.send()
@@ -98,7 +99,7 @@ export class WriteLoop {
   /** All that was asked for is in the index. */
   get #isIdle(): boolean {
     const { isEmpty, logged } = this.#log
-    const isIndexed = logged.length === 0 && !this.#writer.hasSettled
+    const isIndexed = logged.length === 0 && !this.#writer.hasUnindexed
     return isEmpty && isIndexed && this.#steps.isEmpty
   }
 
@@ -110,7 +111,8 @@ export class WriteLoop {
     }
     // When the write is done there is a turn.
     if (isWriting || this.#disk.isFailing) return
-    if (!isEmpty || !this.#steps.isEmpty || this.#writer.hasWork) this.#scheduleUnlessWaiting()
+    if (this.#isMoveDue) this.#schedule()
+    else if (!isEmpty || !this.#steps.isEmpty || this.#writer.hasWork) this.#scheduleUnlessWaiting()
     else if (this.#disk.isShort) this.#alarm.setIn(this.#settings.probeIntervalMs)
     else if (this.#answers.hasGrown) this.#alarm.setIn(SIZE_INTERVAL_MS)
   }
@@ -215,6 +217,20 @@ export class WriteLoop {
     this.#steps.add({ id, step, behind: this.#log.added })
   }
 
+  /** Not while the room may be needed for what was answered. */
+  get #isMoveDue(): boolean {
+    const mayMove = this.#closing === null && !this.#disk.isFailing && !this.#disk.isShort
+    const { isMoving, hasWaiting } = this.#log
+    return mayMove && !isMoving && this.#writer.compaction.isDue(hasWaiting)
+  }
+
+  /** A step of compaction, which waits behind what others have asked for. */
+  #move(): void {
+    const { compaction } = this.#writer
+    if (this.#isMoveDue && this.#disk.mayTake(compaction.stepBytes))
+      this.#log.addMoves(compaction.step())
+  }
+
   /** What comes while the kernel writes is admitted meanwhile, and shares the next write. */
   #writeLog(): void {
     const { isWriting, hasWaiting } = this.#log
@@ -241,9 +257,9 @@ export class WriteLoop {
     for (let next = this.#log.written; next !== null; next = this.#log.written) {
       const { pending } = next
       this.#answers.hasGrown = true
-      if (pending.kind === 'items') {
+      if (pending.kind !== 'settle') {
         this.#log.take()
-        if (!pending.isAnswered)
+        if (pending.kind === 'items' && !pending.isAnswered)
           this.#answers.push({ id: pending.id, value: pending.admitted.codes })
         continue
       }
@@ -282,7 +298,7 @@ export class WriteLoop {
   #nextIndexInMs(): number {
     const { logged, unindexedBytes, isEmpty } = this.#log
     if (isEmpty && this.#writer.hasWork) return 0
-    if (logged.length === 0 && !this.#writer.hasSettled) return Number.POSITIVE_INFINITY
+    if (logged.length === 0 && !this.#writer.hasUnindexed) return Number.POSITIVE_INFINITY
     if (unindexedBytes >= UNINDEXED_BYTES_MAX || (this.#closing !== null && isEmpty)) return 0
     // What is settled gives its room back then.
     if (this.#disk.isShort) return 0

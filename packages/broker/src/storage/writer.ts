@@ -10,6 +10,7 @@ import type { Admitted, Logged } from './admitted.js'
 import type { LoggedBlock } from './append-header.js'
 import { BlockRow } from './block-row.js'
 import { BufferPool } from './buffer-pool.js'
+import { Compaction } from './compaction.js'
 import { Counters } from './counters.js'
 import { type Environment, sizeOf } from './environment.js'
 import { IdIndex } from './id-index.js'
@@ -36,7 +37,7 @@ import { prepareStore } from './new-store.js'
 import { ReadResults } from './read-results.js'
 import { recountJob } from './recount.js'
 import { recoveredJobs } from './recovered-job.js'
-import { removeSegments } from './segment-removal.js'
+import { SegmentRemoval } from './segment-removal.js'
 import { Segments } from './segments.js'
 import { setAside } from './set-aside.js'
 import type { SettledColumns } from './settled-columns.js'
@@ -73,15 +74,16 @@ export class Writer {
   readonly #changed = new Set<number>()
   /** Told only when the transaction that set something aside has been committed. */
   #problems: StoreProblem[] = []
-  #removed: number[] = []
   /** Up to where the index knows the log. */
   #known: LogPosition
   readonly log: LogWriter
   readonly #segments: Segments
+  readonly #segmentRemoval: SegmentRemoval
+  readonly compaction: Compaction
 
   constructor(
     readonly environment: Environment,
-    settings: Pick<StoreSettings, 'maxKeptResultBytes' | 'sync'>,
+    settings: Pick<StoreSettings, 'maxKeptResultBytes' | 'sync' | 'segmentBytesMax'>,
     readonly onProblem: (problem: StoreProblem) => void,
     recentIdsMax?: number,
   ) {
@@ -91,7 +93,11 @@ export class Writer {
     this.#jobs = new JobTable(tables)
     this.#segments = new Segments(tables.segments, tables.blocks)
     this.#known = readLogPosition(tables.meta)
-    this.log = openLog(dataDir, hashKey, settings.sync !== 'never', this.#known)
+    const { sync, segmentBytesMax } = settings
+    this.log = openLog(dataDir, hashKey, sync !== 'never', this.#known, segmentBytesMax)
+    this.#segmentRemoval = new SegmentRemoval(this.log, this.#segments, environment.log)
+    const isJob = (job: number) => this.#jobs.has(job)
+    this.compaction = new Compaction(environment, this.log, this.#segments, isJob)
     this.#ids = new IdIndex(
       tables.ids,
       tables.filters,
@@ -107,6 +113,7 @@ export class Writer {
     this.#readResults = new ReadResults(tables.results, settings.maxKeptResultBytes)
     this.#load()
     this.#recover(hashKey)
+    this.compaction.committed(this.#known)
   }
 
   /** Brings into the index what stands in the log alone. */
@@ -202,9 +209,9 @@ export class Writer {
     return this.#settling
   }
 
-  /** There are settlements that the index does not have. */
-  get hasSettled(): boolean {
-    return this.#settled.length > 0
+  /** There are settlements, or moved blocks, that the index does not have. */
+  get hasUnindexed(): boolean {
+    return this.#settled.length > 0 || this.compaction.hasWritten
   }
 
   /**
@@ -226,6 +233,7 @@ export class Writer {
       for (const key of settling.damaged.values()) this.#setAside('blocks', key)
       const answered = steps.map((step) => this.#apply(step))
       settling.write()
+      this.compaction.write()
       this.#readResults.trim(this.#counters)
       this.#ids.work()
       this.#removal.step()
@@ -243,7 +251,8 @@ export class Writer {
     this.#blocks.releaseDropped()
     this.#known = position
     for (const problem of this.#problems) this.onProblem(problem)
-    this.#removeSegments()
+    this.#segmentRemoval.run(position)
+    this.compaction.committed(position)
     return answers
   }
 
@@ -258,6 +267,7 @@ export class Writer {
     // It may hold a block that was never committed, and its sequences may come again.
     this.#blocks.clear()
     this.#settling = null
+    this.compaction.reset()
     this.#load()
     this.#remember(pending)
   }
@@ -267,22 +277,15 @@ export class Writer {
       if (this.#jobs.has(encoded.job)) this.#ids.remember(encoded.job, entries)
   }
 
-  #removeSegments(): void {
-    for (const segment of removeSegments(this.log, this.#segments, this.#known)) {
-      this.environment.log.forget(segment)
-      this.#removed.push(segment)
-    }
-  }
-
   /** A drained store keeps no segment. */
   close(): void {
     this.log.endSegment()
-    this.#removeSegments()
+    this.#segmentRemoval.run(this.#known)
   }
 
   /** Segments whose files were removed since it was asked. */
   removed(): number[] {
-    return this.#removed.splice(0)
+    return this.#segmentRemoval.removed()
   }
 
   /** Of jobs whose results have changed since it was asked; the index may not have the last of them yet. */

@@ -180,7 +180,8 @@ test(`a disk that lost writes at ${ROUNDS} moments: what was acknowledged is the
   timeout: 60_000 + ROUNDS * 5000,
 }, async () => {
   const dataDir = folderInMemory()
-  const one = await store(dataDir)
+  // Segments of a few appends each: what is left of them is moved all the time.
+  const one = await store(dataDir, { segmentBytesMax: 8192 })
   await one.createJob(job(1))
   const random = new Random(SEED)
   const history = new History(one, dataDir, random)

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { openEnvironment } from '../../src/storage/environment.ts'
+import { SEGMENT_BYTES_MAX } from '../../src/storage/segment-file.ts'
 import { checkStore } from '../../src/storage/verify.ts'
 import { folder, store } from './support/folder.ts'
 import { textOf } from './support/items.ts'
@@ -19,9 +20,19 @@ interface Acknowledged {
   readonly settled: Set<number>
 }
 
+/** In every other life what is left of segments is moved all the time. */
+const SEGMENT_BYTES = [4096, SEGMENT_BYTES_MAX]
+
 /** Kills the child when it has acknowledged so many things in this life. */
-async function liveUntilKilled(dataDir: string, lines: number, seen: Acknowledged): Promise<void> {
-  const child = spawn(process.execPath, [CHILD, dataDir], { stdio: ['ignore', 'pipe', 'inherit'] })
+async function liveUntilKilled(
+  dataDir: string,
+  segmentBytes: number,
+  lines: number,
+  seen: Acknowledged,
+): Promise<void> {
+  const child = spawn(process.execPath, [CHILD, dataDir, String(segmentBytes)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const exit = once(child, 'exit')
   let left = lines
   for await (const line of createInterface({ input: child.stdout })) {
@@ -42,7 +53,7 @@ test('after kill -9 all that was acknowledged is there, and each item has one re
   const random = new Random(Number(process.env.SEED ?? 1))
   const seen: Acknowledged = { appended: new Set(), settled: new Set() }
   for (let round = 0; round < ROUNDS; round++) {
-    await liveUntilKilled(dataDir, 1 + random.below(40), seen)
+    await liveUntilKilled(dataDir, SEGMENT_BYTES[round % 2], 1 + random.below(40), seen)
     const environment = openEnvironment(dataDir, { readOnly: true })
     expect(checkStore(environment).problems).toEqual([])
     await environment.root.close()

@@ -1,81 +1,15 @@
 // The log by itself: what a start takes in from it, what it leaves, what it tells, and which files go.
-import { copyFileSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { SUBMIT_DUPLICATE } from '@fabric/core'
 import { describe, expect, test } from 'vitest'
 import { appendHeaderBytes, writeAppendHeader } from '../../src/storage/append-header.ts'
 import { dataFile } from '../../src/storage/environment.ts'
-import { Reader } from '../../src/storage/reader.ts'
-import { readRecord, recordLength } from '../../src/storage/result-chunk.ts'
 import { SEGMENT_BYTES_MAX, segmentPath } from '../../src/storage/segment-file.ts'
 import { checkStore } from '../../src/storage/verify.ts'
 import { folderInMemory, store } from './support/folder.ts'
-import {
-  blockOf,
-  columnsOf,
-  item,
-  itemsOf,
-  job,
-  settled,
-  type TestItem,
-  textOf,
-} from './support/items.ts'
-import { Life } from './support/life.ts'
+import { blockOf, columnsOf, item, job, settled } from './support/items.ts'
+import { segmentsOf, withLife } from './support/job-life.ts'
 
-const ALL = 1 << 30
-const SHAPE = { model: 1, paddedLength: 8 }
-
-/** A life of a store with one job. */
-class JobLife extends Life {
-  readonly problems: string[]
-  static #sequence = 0
-
-  constructor(readonly dataDir: string) {
-    const problems: string[] = []
-    super(dataDir, ({ message }) => problems.push(message))
-    this.problems = problems
-    if (this.writer.recovery([]).jobs.length === 0) this.commit([{ kind: 'putJob', job: job(1) }])
-  }
-
-  /** In the log, not in the index. @returns sequences. */
-  async append(...appends: (readonly TestItem[])[]): Promise<number[]> {
-    const all: number[] = []
-    for (const items of appends) {
-      const sequences = Float64Array.from(items, () => ++JobLife.#sequence)
-      this.admit(1, items, sequences)
-      all.push(...sequences)
-    }
-    await this.write()
-    return all
-  }
-
-  ids(): string[] {
-    const reader = new Reader(this.environment, () => {})
-    const read = reader.read(1, SHAPE, ALL, ALL)
-    return read === null ? [] : itemsOf(read).map(({ id }) => id)
-  }
-
-  results(): string[] {
-    const found = new Reader(this.environment, () => {}).results(1, 0, ALL)
-    const ids: string[] = []
-    for (let i = 0, at = 0; i < (found?.count ?? 0); i++) {
-      ids.push(textOf(readRecord(found!.bytes, at).id))
-      at += recordLength(found!.bytes, at)
-    }
-    return ids
-  }
-}
-
-async function withLife<T>(dataDir: string, use: (life: JobLife) => T | Promise<T>): Promise<T> {
-  const life = new JobLife(dataDir)
-  try {
-    return await use(life)
-  } finally {
-    await life.end()
-  }
-}
-
-const segmentsOf = (dataDir: string) =>
-  readdirSync(dataDir).filter((name) => name.startsWith('segment-'))
 const turn = (path: string, at: number) => {
   const bytes = readFileSync(path)
   bytes[at] ^= 1

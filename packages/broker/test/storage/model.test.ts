@@ -34,6 +34,7 @@ class World {
   sequence = 0
   lastJob = 0
   lastId = 0
+  moved = 0
 
   constructor(seed: number) {
     this.random = new Random(seed)
@@ -44,8 +45,8 @@ class World {
     const fail = (what: unknown) => {
       throw new Error(`reported as damaged: ${JSON.stringify(what)}`)
     }
-    // 16 recent ids, so that runs are made and merged all the time.
-    this.life = new Life(this.dataDir, fail, 16)
+    // 16 recent ids, so that runs are made and merged all the time; segments of some appends each.
+    this.life = new Life(this.dataDir, fail, 16, 8192)
     this.reader = new Reader(this.life.environment, fail)
     for (const { left } of this.jobs.values()) for (const each of left.values()) each.isRead = false
   }
@@ -121,6 +122,14 @@ class World {
       }
     }
     expect(await this.life.settle(batch)).toEqual(expected)
+    this.commitSometimes()
+  }
+
+  /** Some steps of compaction, with whatever comes before they are in the index. */
+  async move(): Promise<void> {
+    for (let steps = 1 + this.random.below(6); steps > 0; steps--)
+      this.moved += await this.life.move()
+    if (this.random.chance(0.3)) await this.settle()
     this.commitSometimes()
   }
 
@@ -205,6 +214,7 @@ describe('store against its model', () => {
       if (chance < 3) world.createJob()
       else if (chance < 50) await world.append()
       else if (chance < 65) await world.settle()
+      else if (chance < 75) await world.move()
       else if (chance < 92) world.read()
       else if (chance < 94) world.deleteJob()
       else {

@@ -1,11 +1,11 @@
-// Appends items and settles them in a loop until it is killed: DIR JOB. One line to its output for
+// Appends items and settles them in a loop until it is killed: DIR BYTES, of a segment of the log. One line to its output for
 // each thing that was acknowledged: `a FIRST COUNT` for sequences that are kept, `s SEQUENCE...` for
 // settled ones; a full stop ends each. What an earlier life left is settled first.
 import { openStore } from '../../../dist/storage/open.js'
 
-const [, , dataDir] = process.argv
+const [, , dataDir, segmentBytesMax] = process.argv
 const encoder = new TextEncoder()
-const store = await openStore(dataDir)
+const store = await openStore(dataDir, { segmentBytesMax: Number(segmentBytesMax) })
 if (store.recovery.jobs.length === 0)
   await store.createJob({
     number: 1,

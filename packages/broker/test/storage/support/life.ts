@@ -18,9 +18,10 @@ export class Life {
     onProblem: (problem: StoreProblem) => void,
     /** Ids of a job that are kept in memory. */
     recentIds?: number,
+    segmentBytesMax?: number,
   ) {
     this.environment = openEnvironment(dataDir)
-    const settings = { maxKeptResultBytes: ALL, sync: 'always' } as const
+    const settings = { maxKeptResultBytes: ALL, sync: 'always', segmentBytesMax } as const
     this.writer = new Writer(this.environment, settings, onProblem, recentIds)
     this.log = new LogQueue(this.writer)
   }
@@ -56,6 +57,25 @@ export class Life {
     const borrowed = { number: null, memory: null }
     this.log.add({ kind: 'settle', id: 0, bytes: 1, settled, borrowed })
     return this.write()
+  }
+
+  /** A step of compaction, into the log and not into the index. @returns blocks. */
+  async move(): Promise<number> {
+    if (!this.writer.compaction.isDue(false)) return 0
+    const moves = this.writer.compaction.step()
+    this.log.addMoves(moves)
+    await this.write()
+    return moves.reduce((sum, { blocks }) => sum + blocks.length, 0)
+  }
+
+  /** Until nothing is to be moved. @returns blocks. */
+  async compact(): Promise<number> {
+    let blocks = 0
+    for (;;) {
+      while (this.writer.compaction.isDue(false)) blocks += await this.move()
+      if (!this.writer.hasUnindexed) return blocks
+      this.commit()
+    }
   }
 
   /** Into the index. */

@@ -22,11 +22,22 @@ export const LOSSES: readonly Loss[] = ['unsynced', 'cut', 'committing', 'lied']
 /** By name. */
 export type Files = ReadonlyMap<string, Buffer>
 
-/** The index first: what it refers to in the log is there when the log is read behind it. */
+/**
+ * The index first: what it refers to in the log is there when the log is read behind it, unless a segment
+ * was emptied and removed meanwhile.
+ */
 export function filesOf(dataDir: string): Files {
   const segments = () => readdirSync(dataDir).filter((name) => name.startsWith('segment-'))
   const read = (name: string): [string, Buffer] => [name, readFileSync(join(dataDir, name))]
-  return new Map([read(DATA_FILE), ...segments().map(read)])
+  for (;;) {
+    const before = segments()
+    try {
+      const files = new Map([read(DATA_FILE), ...segments().map(read)])
+      if (before.every((name) => files.has(name))) return files
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    }
+  }
 }
 
 export function writeFiles(dataDir: string, files: Files): void {
