@@ -27,7 +27,7 @@ export interface StoreSettings {
   /** How often a failing disk is tried. */
   readonly probeIntervalMs: number
   /** For tests: a segment takes no further append beyond it (segment-file.ts). */
-  readonly segmentBytesMax?: number
+  readonly segmentBytesMax?: number | undefined
   /** Test point below the store: the errno that a commit fails with (0: none), milliseconds it takes. */
   readonly faults: Int32Array | null
 }

@@ -180,8 +180,7 @@ test(`a disk that lost writes at ${ROUNDS} moments: what was acknowledged is the
   timeout: 60_000 + ROUNDS * 5000,
 }, async () => {
   const dataDir = folderInMemory()
-  // Segments of a few appends each: what is left of them is moved all the time.
-  const one = await store(dataDir, { segmentBytesMax: 8192 })
+  const one = await store(dataDir)
   await one.createJob(job(1))
   const random = new Random(SEED)
   const history = new History(one, dataDir, random)

@@ -1,5 +1,6 @@
 // Segments of which little is left: what is left moves to another, and their files go.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { blockKey } from '../../src/storage/layout.ts'
 import { Reader } from '../../src/storage/reader.ts'
@@ -8,6 +9,8 @@ import { checkStore } from '../../src/storage/verify.ts'
 import { folderInMemory, store } from './support/folder.ts'
 import { blockOf, item, itemsOf, job, settled, shapeOf, type TestItem } from './support/items.ts'
 import { type JobLife, segmentsOf, withLife } from './support/job-life.ts'
+import { Random } from './support/random.ts'
+import { afterLoss, filesOf, writeFiles } from './support/torn.ts'
 
 /** With a step of 64 bytes: a block. */
 const SEGMENT_BYTES = 2048
@@ -157,6 +160,33 @@ describe('compaction', () => {
       expect(life.ids()).toEqual(ids)
       expect(fileBytes(dataDir)).toBeLessThan(SPARE_BYTES + 2 * SEGMENT_BYTES)
       expectInOrder(life)
+    })
+  })
+
+  test('power may fail at any write of it', async () => {
+    const dataDir = folderInMemory()
+    const random = new Random(1)
+    const losses = ['unsynced', 'cut', 'committing'] as const
+    await withSmallSegments(dataDir, async (life) => {
+      const ids = idsOf(await fill(life, names(20)))
+      let steps = 0
+      for (; life.writer.compaction.isDue(false) || life.writer.hasUnindexed; steps++) {
+        const before = filesOf(dataDir)
+        if ((await life.move()) === 0) life.commit()
+        const after = filesOf(dataDir)
+        for (const loss of losses) {
+          const torn = join(folderInMemory(), 'data')
+          writeFiles(torn, afterLoss(loss, before, after, random))
+          await withSmallSegments(torn, async (next) => {
+            expect(next.ids()).toEqual(ids)
+            expectInOrder(next)
+            await next.compact()
+            expect(next.ids()).toEqual(ids)
+            expectInOrder(next)
+          })
+        }
+      }
+      expect(steps).toBeGreaterThan(20)
     })
   })
 

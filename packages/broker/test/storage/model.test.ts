@@ -223,6 +223,7 @@ describe('store against its model', () => {
       }
     }
     world.check()
+    expect(world.moved).toBeGreaterThan(0)
     const { life } = world
     while (life.writer.hasWork) life.commit()
     expect(checkStore(life.environment).problems).toEqual([])

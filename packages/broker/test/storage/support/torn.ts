@@ -9,6 +9,8 @@ import type { Random } from './random.ts'
 const PAGE = 4096
 const SECTOR = 512
 const META_PAGES_BYTES = 2 * PAGE
+/** Of a segment: synced before anything is appended to it. */
+const SEGMENT_HEADER_BYTES = 32
 
 /**
  * `unsynced`: the bytes of the second state, whole, torn or dropped, and the old meta pages: what a power
@@ -22,22 +24,11 @@ export const LOSSES: readonly Loss[] = ['unsynced', 'cut', 'committing', 'lied']
 /** By name. */
 export type Files = ReadonlyMap<string, Buffer>
 
-/**
- * The index first: what it refers to in the log is there when the log is read behind it, unless a segment
- * was emptied and removed meanwhile.
- */
+/** The index first: what it refers to in the log is there when the log is read behind it. */
 export function filesOf(dataDir: string): Files {
   const segments = () => readdirSync(dataDir).filter((name) => name.startsWith('segment-'))
   const read = (name: string): [string, Buffer] => [name, readFileSync(join(dataDir, name))]
-  for (;;) {
-    const before = segments()
-    try {
-      const files = new Map([read(DATA_FILE), ...segments().map(read)])
-      if (before.every((name) => files.has(name))) return files
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    }
-  }
+  return new Map([read(DATA_FILE), ...segments().map(read)])
 }
 
 export function writeFiles(dataDir: string, files: Files): void {
@@ -51,9 +42,9 @@ export function afterLoss(loss: Loss, before: Files, after: Files, random: Rando
     const old = before.get(name) ?? Buffer.alloc(0)
     left.set(name, lossOfFile(loss, old, bytes, name === DATA_FILE, random))
   }
-  // What was removed may be there again.
+  // What was removed may be there again; it went when the transaction that needs it no more was synced.
   for (const [name, bytes] of before)
-    if (!after.has(name) && random.chance(0.5)) left.set(name, bytes)
+    if (!after.has(name) && (loss !== 'lied' || random.chance(0.5))) left.set(name, bytes)
   return left
 }
 
@@ -72,10 +63,12 @@ function lossOfFile(
     const sectors = loss === 'committing' ? 8 : sectorsWritten(loss, random)
     after.copy(found, at, at, Math.min(after.length, at + SECTOR * sectors))
   }
+  if (loss !== 'lied' && !isIndex) after.copy(found, 0, 0, SEGMENT_HEADER_BYTES)
   if (loss === 'committing' && isIndex)
     for (const at of [0, PAGE]) if (random.chance(0.5)) after.copy(found, at, at, at + PAGE)
   if (loss !== 'cut') return found
-  return found.subarray(0, before.length + random.below(bytes - before.length + 1))
+  const least = isIndex ? before.length : Math.max(before.length, SEGMENT_HEADER_BYTES)
+  return found.subarray(0, least + random.below(bytes - least + 1))
 }
 
 const sectorsWritten = (loss: Loss, random: Random): number =>
