@@ -3,6 +3,7 @@
 // transaction takes it into the index.
 import type { Admitted, Logged } from './admitted.js'
 import type { Move } from './compaction.js'
+import type { ItemColumns } from './item-block.js'
 import type { LogPosition } from './log-position.js'
 import type { LogWriter, WritableAppend } from './log-writer.js'
 import { type PackedSettled, settledAppend } from './settled-columns.js'
@@ -83,9 +84,9 @@ export class LogQueue {
     this.#moves += moves.length
   }
 
-  /** Moves wait, are being written, or have not been taken. */
-  get isMoving(): boolean {
-    return this.#moves > 0
+  /** A step of compaction is to be made, and those of the one before it have been taken. */
+  get isMoveDue(): boolean {
+    return this.#moves === 0 && this.writer.compaction.isDue(this.hasWaiting)
   }
 
   add(pending: Pending): void {
@@ -257,3 +258,6 @@ function appendOf(pending: Pending): WritableAppend | null {
   const { job, accepted, blocks, parts, bytes } = pending.admitted.encoded
   return accepted === 0 ? null : { kind: 'accepted', job, blocks, parts, bytes }
 }
+
+export const bytesOf = ({ tokens, ids, payloads, count }: ItemColumns): number =>
+  tokens.byteLength + ids.byteLength + (payloads?.byteLength ?? 0) + 64 * count

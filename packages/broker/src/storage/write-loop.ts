@@ -15,8 +15,7 @@ import { DiskWatch } from './disk-watch.js'
 import type { Environment } from './environment.js'
 import { failureOf } from './failure.js'
 import { passFaultPoint } from './fault-point.js'
-import type { ItemColumns } from './item-block.js'
-import { LogQueue } from './log-queue.js'
+import { bytesOf, LogQueue } from './log-queue.js'
 import type { Failure, FromWriter, Request, SettleWrite, StoreSettings, Write } from './messages.js'
 import { settledColumns } from './settled-columns.js'
 import { BorrowedBuffers, type LentBuffer } from './shared-buffers.js'
@@ -219,9 +218,8 @@ export class WriteLoop {
 
   /** Not while the room may be needed for what was answered. */
   get #isMoveDue(): boolean {
-    const mayMove = this.#closing === null && !this.#disk.isFailing && !this.#disk.isShort
-    const { isMoving, hasWaiting } = this.#log
-    return mayMove && !isMoving && this.#writer.compaction.isDue(hasWaiting)
+    const { isFailing, isShort } = this.#disk
+    return this.#closing === null && !isFailing && !isShort && this.#log.isMoveDue
   }
 
   /** A step of compaction, which waits behind what others have asked for. */
@@ -398,6 +396,3 @@ export class WriteLoop {
     this.onClosed()
   }
 }
-
-const bytesOf = ({ tokens, ids, payloads, count }: ItemColumns): number =>
-  tokens.byteLength + ids.byteLength + (payloads?.byteLength ?? 0) + 64 * count

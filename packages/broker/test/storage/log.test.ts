@@ -121,9 +121,11 @@ describe('the log', () => {
 
   test('of a write whose sync had not returned, what is whole is kept and what is not is left out', async () => {
     const dataDir = folderInMemory()
-    await withLife(dataDir, (life) => life.append([item('a', 3)], [item('b', 3)], [item('c', 3)]))
+    await withLife(dataDir, (life) =>
+      life.append([item('a', 3)], [item('item-b', 3)], [item('c', 3)]),
+    )
     const path = segmentPath(dataDir, 1)
-    turn(path, readFileSync(path).indexOf('b'))
+    turn(path, readFileSync(path).indexOf('item-b'))
     await withLife(dataDir, (life) => {
       expect(life.problems).toEqual([])
       expect(life.ids()).toEqual(['a', 'c'])
@@ -133,10 +135,10 @@ describe('the log', () => {
   test('an append that was on the disk and cannot be read is told, and those behind it are taken in', async () => {
     const dataDir = folderInMemory()
     await withLife(dataDir, async (life) => {
-      for (const id of ['a', 'b', 'c']) await life.append([item(id, 3)])
+      for (const id of ['a', 'item-b', 'c']) await life.append([item(id, 3)])
     })
     const path = segmentPath(dataDir, 1)
-    turn(path, readFileSync(path).indexOf('b'))
+    turn(path, readFileSync(path).indexOf('item-b'))
     await withLife(dataDir, (life) => {
       expect(checkStore(life.environment).problems).toEqual([])
       expect(life.problems).toEqual([
