@@ -128,11 +128,10 @@ export class Compaction {
       if (!this.log.segments().has(segment)) this.#done.delete(segment)
   }
 
-  /** After an abort, or when moves were refused: what was not taken into the index is moved once more. */
-  reset(): void {
+  /** Moves were refused, which may be of any segment that was gone through: each is looked through again. */
+  refused(): void {
     this.#emptying = null
     this.#done.clear()
-    this.#written = []
   }
 
   #begin(): Emptying | null {

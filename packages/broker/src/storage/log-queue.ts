@@ -195,6 +195,7 @@ export class LogQueue {
 
   #dropMoves(): void {
     const moves = this.#waiting.filter(({ kind }) => kind === 'moved')
+    if (moves.length > 0) this.writer.compaction.refused()
     this.#waiting = this.#waiting.filter(({ kind }) => kind !== 'moved')
     this.#taken += moves.length
     this.#moves -= moves.length

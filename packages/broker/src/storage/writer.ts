@@ -267,7 +267,6 @@ export class Writer {
     // It may hold a block that was never committed, and its sequences may come again.
     this.#blocks.clear()
     this.#settling = null
-    this.compaction.reset()
     this.#load()
     this.#remember(pending)
   }

@@ -92,20 +92,27 @@ describe('compaction', () => {
     })
   })
 
-  test('a small store, and segments of which a quarter is left, stay as they are', async () => {
+  test('a small store, segments of which a quarter is left, and the one that is written stay as they are', async () => {
     await withSmallSegments(folderInMemory(), async (life) => {
       await fill(life, names(2))
       expect(await life.compact()).toBe(0)
     })
     await withSmallSegments(folderInMemory(), async (life) => {
       const third = (name: string) => item(name, SEGMENT_BYTES / 12)
-      for (const name of names(20)) {
-        const [first] = await life.append(['a', 'b', 'c'].map((part) => third(`${name}${part}`)))
+      const left: [number, TestItem][] = []
+      for (const name of names(40)) {
+        const [first, second] = await life.append(
+          ['a', 'b', 'c'].map((part) => third(`${name}${part}`)),
+        )
         life.commit()
         await life.settle([settled(1, first, third(`${name}a`))])
+        left.push([second, third(`${name}b`)])
       }
+      life.writer.log.endSegment()
+      await life.settle(left.slice(20).map(([sequence, one]) => settled(1, sequence, one)))
+      await life.append([item('last', 3)])
       life.commit()
-      expect(life.writer.size.fileBytes - life.writer.size.usedBytes).toBeGreaterThan(SPARE_BYTES)
+      expect(life.writer.compaction.isDue(false)).toBe(true)
       expect(await life.compact()).toBe(0)
       expectInOrder(life)
     })
@@ -190,17 +197,37 @@ describe('compaction', () => {
     })
   })
 
-  test('what a transaction that came to nothing was to take in is moved once more', async () => {
-    await withSmallSegments(folderInMemory(), async (life) => {
+  test('what a transaction that came to nothing was to take in waits for the next', async () => {
+    const dataDir = folderInMemory()
+    await withSmallSegments(dataDir, async (life) => {
       const kept = await fill(life, names(16))
       expect(await life.move()).toBe(1)
       life.abort()
       expectInOrder(life)
-      expect(await life.move()).toBe(1)
       await life.settle([settled(1, kept[0].sequence, kept[0].one)])
+      expect(await life.move()).toBe(1)
       life.abort()
-      await life.compact()
+      life.commit()
+      expect(existsSync(segmentPath(dataDir, 1))).toBe(false)
       expect(life.ids()).toEqual(idsOf(kept).slice(1))
+      expectInOrder(life)
+    })
+  })
+
+  test('what was refused is moved when there is room again', async () => {
+    const dataDir = folderInMemory()
+    await withSmallSegments(dataDir, async (life) => {
+      const ids = idsOf(await fill(life, names(16)))
+      for (const _ of ['the first block', 'the last one of its segment']) {
+        life.log.addMoves(life.writer.compaction.step())
+        life.log.refuse()
+        life.writer.rollBack(life.log.unindexed())
+      }
+      expect(life.log.isEmpty).toBe(true)
+      await life.compact()
+      expect(existsSync(segmentPath(dataDir, 1))).toBe(false)
+      expect(fileBytes(dataDir)).toBeLessThan(SPARE_BYTES + 2 * SEGMENT_BYTES)
+      expect(life.ids()).toEqual(ids)
       expectInOrder(life)
     })
   })
