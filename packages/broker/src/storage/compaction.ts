@@ -23,10 +23,10 @@ const SPARE_SEGMENTS = 4
 /** Beyond it moves do not wait until nobody else writes to the log. */
 const SPARE_SEGMENTS_MAX = 2 * SPARE_SEGMENTS
 /**
- * A step moves one part in so many of a segment, 2 MiB. With a step beside each write, of 8 MiB at most,
+ * A step moves one part in so many of a segment, 512 KiB. With a step beside each write, of 2 MiB at most,
  * files are emptied as fast as they are filled.
  */
-const STEPS_PER_SEGMENT = 32
+const STEPS_PER_SEGMENT = 128
 /** A step waits for the disk so often at most. */
 const READS_PER_STEP = 64
 

@@ -12,7 +12,7 @@ import { type JobLife, segmentsOf, withLife } from './support/job-life.ts'
 import { Random } from './support/random.ts'
 import { afterLoss, filesOf, writeFiles } from './support/torn.ts'
 
-/** With a step of 64 bytes: a block. */
+/** With a step of 16 bytes: a block. */
 const SEGMENT_BYTES = 2048
 /** Nothing is moved before files take so much beyond what is left in them. */
 const SPARE_BYTES = 4 * SEGMENT_BYTES
@@ -20,7 +20,8 @@ const ALL = 1 << 30
 const SHAPE = { model: 1, paddedLength: 8 }
 
 /** Makes a segment all but full. */
-const filler = (name: string): TestItem => item(`filler-${name}`, SEGMENT_BYTES / 4)
+const filler = (name: string, segmentBytes = SEGMENT_BYTES): TestItem =>
+  item(`filler-${name}`, segmentBytes / 4)
 
 const names = (count: number) => Array.from({ length: count }, (_, i) => `k${i}`)
 
@@ -30,17 +31,22 @@ interface Kept {
 }
 
 /** Segments with three small items each, in two blocks, and a large one that is settled. */
-async function fill(life: JobLife, kept: readonly string[]): Promise<Kept[]> {
+async function fill(
+  life: JobLife,
+  kept: readonly string[],
+  segmentBytes = SEGMENT_BYTES,
+): Promise<Kept[]> {
   const all: Kept[] = []
-  const large: [number, TestItem][] = []
+  const toSettle: [number, TestItem][] = []
   for (const name of kept) {
     const small = [item(name, 3), item(`${name}'`, 4), item(`${name}''`, 5)]
-    const sequences = await life.append(small.slice(0, 2), [small[2], filler(name)])
+    const large = filler(name, segmentBytes)
+    const sequences = await life.append(small.slice(0, 2), [small[2], large])
     all.push(...small.map((one, i) => ({ one, sequence: sequences[i] })))
-    large.push([sequences[3], filler(name)])
+    toSettle.push([sequences[3], large])
   }
   life.commit()
-  for (const [sequence, one] of large) await life.settle([settled(1, sequence, one)])
+  for (const [sequence, one] of toSettle) await life.settle([settled(1, sequence, one)])
   life.commit()
   return all
 }
@@ -73,6 +79,21 @@ describe('compaction', () => {
       expect(life.ids()).toEqual(ids)
       expectInOrder(life)
     })
+  })
+
+  test('blocks that stand far apart move with one append', async () => {
+    const segmentBytes = 16 * SEGMENT_BYTES
+    await withLife(
+      folderInMemory(),
+      async (life) => {
+        const kept = await fill(life, names(8), segmentBytes)
+        expect(await life.move()).toBe(2)
+        expect(await life.compact()).toBeGreaterThan(0)
+        expect(life.ids()).toEqual(idsOf(kept))
+        expectInOrder(life)
+      },
+      segmentBytes,
+    )
   })
 
   test('what was moved can be moved again', async () => {
