@@ -30,6 +30,8 @@ export interface StoreSettings {
   readonly segmentBytesMax?: number | undefined
   /** Test point below the store: the errno that a commit fails with (0: none), milliseconds it takes. */
   readonly faults: Int32Array | null
+  /** exit-gate.ts; null: nobody exits while there are transactions. */
+  readonly exitFlags: Int32Array | null
 }
 
 export interface AppendWrite {

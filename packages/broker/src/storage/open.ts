@@ -11,6 +11,7 @@ import {
   reserveLockFile,
   syncDirectory,
 } from './data-dir.js'
+import { ExitGate } from './exit-gate.js'
 import type {
   FromReader,
   FromWriter,
@@ -50,6 +51,7 @@ const DEFAULTS: Omit<StoreSettings, 'dataDir'> = {
   diskReserveBytes: 64 * MiB,
   probeIntervalMs: 1000,
   faults: null,
+  exitFlags: null,
 }
 
 /** Packed items under way, and memory that waits for the next ones. */
@@ -60,14 +62,14 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
   makeDataDir(dataDir)
   const lock = await lockDataDir(dataDir)
   const settings: StoreSettings = { ...DEFAULTS, ...options, dataDir }
+  const store = new ThreadedStore(settings, lock)
   try {
     if (settings.sync === 'never') removeData(dataDir)
     reserveLockFile(dataDir)
-    const store = new ThreadedStore(settings, lock)
     await store.open()
     return store
   } catch (error) {
-    lock.release()
+    store.letGo()
     throw error
   }
 }
@@ -86,6 +88,7 @@ class ThreadedStore implements Store {
   onProblem: ((problem: StoreProblem) => void) | null = null
   readonly #settings: StoreSettings
   readonly #lock: DirectoryLock
+  readonly #exitGate = new ExitGate()
   #writer!: Thread<Write, FromWriter>
   #reader!: Thread<Read, FromReader>
   readonly #ranges = new Map<number, ResultRange>()
@@ -98,7 +101,7 @@ class ThreadedStore implements Store {
   readonly #waiting: (() => void)[] = []
 
   constructor(settings: StoreSettings, lock: DirectoryLock) {
-    this.#settings = settings
+    this.#settings = { ...settings, exitFlags: this.#exitGate.flags }
     this.#lock = lock
   }
 
@@ -241,6 +244,12 @@ class ThreadedStore implements Store {
     await this.#reader.close({ kind: 'close' })
     await this.#writer.close({ kind: 'close' })
     if (this.#settings.sync === 'never') removeData(this.#settings.dataDir)
+    this.letGo()
+  }
+
+  /** There are no threads any more. */
+  letGo(): void {
+    this.#exitGate.remove()
     this.#lock.release()
   }
 

@@ -13,6 +13,7 @@ import { unpackItems } from './columns.js'
 import { diskFailure } from './disk-errors.js'
 import { DiskWatch } from './disk-watch.js'
 import type { Environment } from './environment.js'
+import { withinGate } from './exit-gate.js'
 import { failureOf } from './failure.js'
 import { passFaultPoint } from './fault-point.js'
 import { bytesOf, LogQueue } from './log-queue.js'
@@ -322,11 +323,10 @@ export class WriteLoop {
 
   #commitAll(steps: readonly PendingStep[]): void {
     const { logged, position } = this.#log
-    const values = this.#writer.commit(
-      logged,
-      steps.map(({ step }) => step),
-      position,
-      () => passFaultPoint(this.#settings.faults),
+    const { exitFlags, faults } = this.#settings
+    const asked = steps.map(({ step }) => step)
+    const values = withinGate(exitFlags, () =>
+      this.#writer.commit(logged, asked, position, () => passFaultPoint(faults)),
     )
     this.#answers.hasGrown = true
     this.#log.indexed()

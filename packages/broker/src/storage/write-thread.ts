@@ -2,6 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { diskFailure } from './disk-errors.js'
 import { dataFile, openEnvironment } from './environment.js'
+import { withinGate } from './exit-gate.js'
 import { failureOf } from './failure.js'
 import type { FromWriter, Request, StoreSettings, Write } from './messages.js'
 import { WriteLoop } from './write-loop.js'
@@ -11,8 +12,7 @@ const port = parentPort!
 const settings = workerData as StoreSettings
 const tell = (message: FromWriter) => port.postMessage(message)
 
-try {
-  const found: string[] = []
+function open(found: string[]): Writer {
   const environment = openEnvironment(settings.dataDir, {
     noSync: settings.sync === 'never',
     onProblem: (text) => found.push(text),
@@ -23,6 +23,13 @@ try {
     else found.push(problem.message)
   })
   isOpen = true
+  return writer
+}
+
+try {
+  const found: string[] = []
+  const writer = withinGate(settings.exitFlags, () => open(found))
+  const { environment } = writer
   const loop = new WriteLoop(environment, settings, writer, tell, () => {
     clearInterval(probes)
     environment.log.close()

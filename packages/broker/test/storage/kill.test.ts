@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { openEnvironment } from '../../src/storage/environment.ts'
 import { SEGMENT_BYTES_MAX } from '../../src/storage/segment-file.ts'
 import { checkStore } from '../../src/storage/verify.ts'
@@ -80,4 +80,14 @@ test('after kill -9 all that was acknowledged is there, and each item has one re
   expect([...seen.appended].filter((one) => !there.has(one))).toEqual([])
   const settledThere = new Set(results)
   expect([...seen.settled].filter((one) => !settledThere.has(one))).toEqual([])
+})
+
+test('a process that exits while it writes ends, with its exit code, whatever transaction is under way', async () => {
+  const random = new Random(Number(process.env.SEED ?? 1))
+  for (let round = 0; round < ROUNDS; round++) {
+    const env = { ...process.env, EXIT_AFTER_MS: `${random.below(500)}` }
+    const child = spawn(process.execPath, [CHILD, folder(), '4096'], { env, stdio: 'ignore' })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    expect(await once(child, 'exit')).toEqual([7, null])
+  }
 })

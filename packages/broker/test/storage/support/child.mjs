@@ -1,11 +1,16 @@
-// Appends items and settles them in a loop until it is killed: DIR BYTES, of a segment of the log. One line to its output for
-// each thing that was acknowledged: `a FIRST COUNT` for sequences that are kept, `s SEQUENCE...` for
-// settled ones; a full stop ends each. What an earlier life left is settled first.
+// Appends items and settles them in a loop until it is killed, or exits with 7 after EXIT_AFTER_MS: DIR BYTES,
+// of a segment of the log. One line to its output for each thing that was acknowledged: `a FIRST COUNT` for
+// sequences that are kept, `s SEQUENCE...` for settled ones; a full stop ends each. What an earlier life left is
+// settled first.
 import { openStore } from '../../../dist/storage/open.js'
 
 const [, , dataDir, segmentBytesMax] = process.argv
+const { EXIT_AFTER_MS } = process.env
 const encoder = new TextEncoder()
-const store = await openStore(dataDir, { segmentBytesMax: Number(segmentBytesMax) })
+// So slow a disk that there is a transaction under way whenever it exits.
+const faults = EXIT_AFTER_MS === undefined ? null : new Int32Array(new SharedArrayBuffer(8))
+faults?.set([0, 100])
+const store = await openStore(dataDir, { segmentBytesMax: Number(segmentBytesMax), faults })
 if (store.recovery.jobs.length === 0)
   await store.createJob({
     number: 1,
@@ -74,4 +79,5 @@ async function settle() {
   }
 }
 
+if (EXIT_AFTER_MS !== undefined) setTimeout(() => process.exit(7), Number(EXIT_AFTER_MS))
 await Promise.all([append(), append(), settle()])
