@@ -34,7 +34,7 @@ const METHOD = [
 /** @param {{ quick: boolean, say: (line: string) => void }} options */
 export async function compare({ quick, say }) {
   const { contestants, absent } = peers(say)
-  const items = quick ? 10_000 : 100_000
+  const items = quick ? 10_000 : 200_000
   const folder = mkdtempSync(join(tmpdir(), 'fabric-bench-store-'))
   try {
     const runs = SYNCS.flatMap((sync) =>
@@ -46,7 +46,7 @@ export async function compare({ quick, say }) {
       ),
     )
     for (const { run } of runs.slice(0, contestants.length)) await run()
-    const times = await inTurns(runs, quick ? 1 : 7, say)
+    const times = await inTurns(runs, quick ? 1 : 4, say)
     return result(
       times,
       contestants.map(([name]) => name),

@@ -6,8 +6,8 @@ export const RESULT_BYTES = 64
 /** Groups under way at once: what is asked for during a sync shares the next one. */
 export const IN_FLIGHT = 4
 
-/** Stored before the clock starts: code that has not run yet is slow, and stores begin with new files. */
-export const WARM_ITEMS = 10_000
+/** Stored before the clock starts: code that has not run yet is slow, and stores begin with new files. A broker runs for days. */
+export const WARM_ITEMS = 30_000
 
 const ID_BYTES = 15
 
