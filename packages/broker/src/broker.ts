@@ -266,7 +266,7 @@ class Broker implements RunningBroker {
       this.#hurry = resolve
       setTimeout(resolve, Math.max(DISK_DRAIN_MS, this.config.drainTimeoutMs)).unref()
     })
-    await Promise.race([disk.settled(), late])
+    await disk.settled(late)
   }
 
   #left(): { waiting: number; leased: number } {

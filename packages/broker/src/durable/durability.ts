@@ -102,10 +102,14 @@ export class Durability implements ResultKeeper {
     return this.#track(this.host.store.deleteJob(job.number))
   }
 
-  /** Resolves when nothing is on its way to the disk; new submissions must have ended. */
-  async settled(): Promise<void> {
-    while (!this.isIdle) {
-      await Promise.allSettled(this.#jobWrites)
+  /** Resolves when nothing is on its way to the disk, or it is too late; new submissions must have ended. */
+  async settled(late: Promise<void>): Promise<void> {
+    let isLate = false
+    void late.then(() => {
+      isLate = true
+    })
+    while (!this.isIdle && !isLate) {
+      await Promise.race([Promise.allSettled(this.#jobWrites), late])
       await new Promise<void>((resolve) => setTimeout(resolve, 1))
     }
   }

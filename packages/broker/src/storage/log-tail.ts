@@ -55,17 +55,17 @@ export function* tailOfLog(
     broken = null
   }
   for (const { segment, bytes: size } of segmentsIn(dataDir)) {
-    // Segments are large, and after a clean end there is no tail.
-    if (segment < from.segment || (segment === from.segment && size <= from.offset)) continue
+    if (segment < from.segment) continue
     const path = segmentPath(dataDir, segment)
+    if (segment === from.segment && size < from.offset)
+      onProblem(
+        `${path} ends at byte ${size}, and the index knows it up to ${from.offset}: what was accepted behind that is lost, and its producers may send it again`,
+      )
+    // Segments are large, and after a clean end there is no tail.
+    if (segment === from.segment && size <= from.offset) continue
     const bytes = readIfThere(path)
-    if (bytes === null) continue
-    // A broker that died at once left nothing, or less than a header.
-    if (!isSegmentHeader(bytes, segment, hashKey)) {
-      if (bytes.byteLength > SEGMENT_HEADER_BYTES && !isZero(bytes))
-        onProblem(`${path} does not begin as a segment of this store: it is left out`)
-      continue
-    }
+    // One that is foreign is told by whoever opens the log; a broker that died at once left less than a header.
+    if (bytes === null || !isSegmentHeader(bytes, segment, hashKey)) continue
     const start = segment === from.segment ? from.offset : 0
     let brokenAt: number | null = null
     for (let at = Math.max(SEGMENT_HEADER_BYTES, start); at < bytes.byteLength; ) {
@@ -132,5 +132,3 @@ function nextAppend(bytes: Buffer, hashKey: Buffer, from: number): number {
     if (readAppendHeader(bytes, hashKey, at) !== null) return at
   return bytes.byteLength
 }
-
-const isZero = (bytes: Buffer): boolean => bytes.every((byte) => byte === 0)

@@ -11,6 +11,8 @@ import { syncDirectory } from './data-dir.js'
 import type { LogPosition } from './log-position.js'
 import {
   encodeSegmentHeader,
+  foreignSegment,
+  isOurs,
   SEGMENT_BYTES_MAX,
   SEGMENT_HEADER_BYTES,
   segmentPath,
@@ -19,6 +21,7 @@ import {
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_DSYNC } = fs.constants
 const writev = promisify(fs.writev)
+const NAMES_TRIED = 100
 
 export interface WritableAppend {
   readonly kind: AppendKind
@@ -129,7 +132,18 @@ export class LogWriter {
   }
 
   #begin(): OpenSegment {
-    const segment = this.#next
+    for (let tries = 0; ; tries++) {
+      try {
+        return this.#beginAs(this.#next)
+      } catch (error) {
+        // Something of that name is in the way: it is left there.
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || tries === NAMES_TRIED) throw error
+        this.#next += 1
+      }
+    }
+  }
+
+  #beginAs(segment: number): OpenSegment {
     const path = segmentPath(this.dataDir, segment)
     const flags = O_WRONLY | O_CREAT | O_EXCL | (this.isSynced ? O_DSYNC : 0)
     const file = fs.openSync(path, flags, 0o600)
@@ -165,12 +179,17 @@ export function openLog(
   hashKey: Buffer,
   isSynced: boolean,
   known: LogPosition,
+  onForeign: (problem: string) => void,
   segmentBytesMax = SEGMENT_BYTES_MAX,
 ): LogWriter {
   const files = segmentsIn(dataDir)
   const last = Math.max(known.segment, ...files.map(({ segment }) => segment))
   const log = new LogWriter(dataDir, hashKey, isSynced, last + 1, segmentBytesMax)
-  for (const { segment, bytes } of files) log.note(segment, bytes)
+  for (const file of files) {
+    // What is noted may be removed one day.
+    if (isOurs(dataDir, file, hashKey)) log.note(file.segment, file.bytes)
+    else onForeign(foreignSegment(segmentPath(dataDir, file.segment)))
+  }
   return log
 }
 

@@ -51,6 +51,11 @@ export class Segments {
     return this.#counters.get(segment) ?? null
   }
 
+  /** Segments in which something is left. */
+  numbers(): Iterable<number> {
+    return this.#counters.keys()
+  }
+
   get bytesLeft(): number {
     let bytes = 0
     for (const counter of this.#counters.values()) bytes += counter.bytes
@@ -84,6 +89,9 @@ export class Segments {
     this.#mustRecount = false
   }
 }
+
+export const missingSegment = (segment: number): string =>
+  `segment ${segment} of the log is missing or damaged: what is left of it is set aside when it is met, and what was accepted last may be lost; restore a copy of the folder to keep it`
 
 /** By the rows of the blocks. */
 export function countSegments(blocks: Table): Map<number, SegmentCounter> {

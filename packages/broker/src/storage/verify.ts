@@ -6,10 +6,11 @@ import type { Environment } from './environment.js'
 import { decodePage, ENTRY_WORDS, Filter } from './id-run.js'
 import { decodeBlock } from './item-block.js'
 import { decodeJob } from './job-row.js'
-import { diskLength, jobKey, placeOf, readBig, shapeKey, TABLES } from './layout.js'
+import { diskLength, jobKey, META_HASH_KEY, placeOf, readBig, shapeKey, TABLES } from './layout.js'
 import { recountJob } from './recount.js'
 import { decodeChunk } from './result-chunk.js'
-import { countSegments } from './segments.js'
+import { foreignSegment, isOurs, segmentPath, segmentsIn } from './segment-file.js'
+import { countSegments, missingSegment } from './segments.js'
 import { tailOf } from './tail-of-job.js'
 
 /** More of them say nothing more. */
@@ -104,14 +105,22 @@ class Check {
   }
 
   compareSegments(): void {
-    const { segments, blocks } = this.environment.tables
+    const { dataDir, tables } = this.environment
+    const { segments, blocks, meta } = tables
+    const hashKey = Buffer.from(meta.getBinary(META_HASH_KEY) ?? [])
+    const there = new Set<number>()
+    for (const file of segmentsIn(dataDir)) {
+      if (isOurs(dataDir, file, hashKey)) there.add(file.segment)
+      else this.problem(foreignSegment(segmentPath(dataDir, file.segment)))
+    }
     const found = countSegments(blocks)
     for (const { key, value } of segments.getRange({})) {
       const segment = key.readUInt32BE(0)
       const [left, bytes] = decodeRow(value, 2) ?? [-1, -1]
-      const there = found.get(segment) ?? { blocks: 0, bytes: 0 }
+      if (!there.has(segment)) this.problem(missingSegment(segment))
+      const counted = found.get(segment) ?? { blocks: 0, bytes: 0 }
       found.delete(segment)
-      if (left !== there.blocks || bytes !== there.bytes)
+      if (left !== counted.blocks || bytes !== counted.bytes)
         this.problem(`segment ${segment}: its counts do not add up`)
     }
     for (const segment of found.keys()) this.problem(`segment ${segment}: its counts are missing`)

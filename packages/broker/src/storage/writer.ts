@@ -38,7 +38,7 @@ import { ReadResults } from './read-results.js'
 import { recountJob } from './recount.js'
 import { recoveredJobs } from './recovered-job.js'
 import { SegmentRemoval } from './segment-removal.js'
-import { Segments } from './segments.js'
+import { missingSegment, Segments } from './segments.js'
 import { setAside } from './set-aside.js'
 import type { SettledColumns } from './settled-columns.js'
 import { BlockCache, Settling } from './settling.js'
@@ -94,7 +94,8 @@ export class Writer {
     this.#segments = new Segments(tables.segments, tables.blocks)
     this.#known = readLogPosition(tables.meta)
     const { sync, segmentBytesMax } = settings
-    this.log = openLog(dataDir, hashKey, sync !== 'never', this.#known, segmentBytesMax)
+    const tell = (message: string) => onProblem({ message, lost: null })
+    this.log = openLog(dataDir, hashKey, sync !== 'never', this.#known, tell, segmentBytesMax)
     this.#segmentRemoval = new SegmentRemoval(this.log, this.#segments, environment.log)
     const isJob = (job: number) => this.#jobs.has(job)
     this.compaction = new Compaction(environment, this.log, this.#segments, isJob)
@@ -121,6 +122,8 @@ export class Writer {
     const { dataDir } = this.environment
     const tell = (message: string) => this.onProblem({ message, lost: null })
     const known = this.#known
+    for (const segment of this.#segments.numbers())
+      if (!this.log.segments().has(segment)) tell(missingSegment(segment))
     let logged: Logged[] = []
     let bytes = 0
     for (const append of tailOfLog(dataDir, hashKey, known, tell)) {

@@ -1,5 +1,14 @@
 // The log by itself: what a start takes in from it, what it leaves, what it tells, and which files go.
-import { copyFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
 import { SUBMIT_DUPLICATE } from '@fabric/core'
 import { describe, expect, test } from 'vitest'
 import { appendHeaderBytes, writeAppendHeader } from '../../src/storage/append-header.ts'
@@ -163,32 +172,89 @@ describe('the log', () => {
     await withLife(dataDir, (life) => expect(life.ids()).toEqual([]))
   })
 
-  test('a segment of another store is left out, and told', async () => {
+  test('a segment of another store is left out and left there, and told, whatever its number', async () => {
     const [dataDir, other] = [folderInMemory(), folderInMemory()]
     for (const each of [dataDir, other])
       await withLife(each, (life) => life.append([item(each, 3)]))
-    writeFileSync(segmentPath(dataDir, 2), readFileSync(segmentPath(other, 1)))
-    await withLife(dataDir, (life) => {
-      expect(life.problems).toEqual([expect.stringContaining('of this store')])
-      expect(life.ids()).toEqual([dataDir])
+    // A life and its end, so that the index knows the log beyond the first of them.
+    const foreign = readFileSync(segmentPath(other, 1))
+    writeFileSync(segmentPath(dataDir, 9), foreign)
+    await withLife(dataDir, (life) => life.append([item('b', 3)]))
+    writeFileSync(segmentPath(dataDir, 5), foreign)
+    await withLife(dataDir, async (life) => {
+      const told = expect.stringContaining('left there')
+      expect(life.problems).toEqual([told, told])
+      expect(checkStore(life.environment).problems).toEqual([told, told])
+      expect(life.ids()).toEqual([dataDir, 'b'])
+      await life.append([item('c', 3)])
+      life.commit()
     })
+    for (const segment of [5, 9])
+      expect(readFileSync(segmentPath(dataDir, segment))).toEqual(foreign)
+  })
+
+  test('a log without its index is not begun anew over: the start says what to do and leaves it', async () => {
+    const dataDir = folderInMemory()
+    await withLife(dataDir, (life) => life.append([item('a', 3)]))
+    const kept = readFileSync(dataFile(dataDir))
+    rmSync(dataFile(dataDir))
+    for (const _ of ['once', 'twice'])
+      await expect(store(dataDir)).rejects.toMatchObject({
+        code: 'FABRIC_STORE_DAMAGED',
+        message: expect.stringContaining('restore'),
+      })
+    rmSync(dataFile(dataDir))
+    writeFileSync(dataFile(dataDir), kept)
+    await withLife(dataDir, (life) => expect(life.ids()).toEqual(['a']))
+  })
+
+  test('a log that is shorter than the index knows it, or of which a segment is missing, is told', async () => {
+    for (const how of ['shorter', 'missing']) {
+      const dataDir = folderInMemory()
+      await withLife(dataDir, async (life) => {
+        await life.append([item('a', 3)])
+        life.commit()
+      })
+      const path = segmentPath(dataDir, 1)
+      if (how === 'shorter') truncateSync(path, 100)
+      else rmSync(path)
+      await withLife(dataDir, (life) => {
+        const told = how === 'shorter' ? 'ends at byte 100' : 'segment 1 of the log is missing'
+        expect(life.problems).toEqual([expect.stringContaining(told)])
+        expect(checkStore(life.environment).problems.join()).toContain(told)
+      })
+    }
+  })
+
+  test('what only has the name of a segment is passed over: a folder, a number that is none, a link to nothing', async () => {
+    const dataDir = folderInMemory()
+    await withLife(dataDir, (life) => life.append([item('a', 3)]))
+    mkdirSync(segmentPath(dataDir, 7))
+    symlinkSync('/nowhere', segmentPath(dataDir, 2))
+    for (const number of [0, 4_294_967_295, 9_999_999_999])
+      writeFileSync(segmentPath(dataDir, number), 'nothing of ours, but long enough for a header')
+    await withLife(dataDir, async (life) => {
+      expect(life.problems).toEqual([])
+      await life.append([item('b', 3)])
+    })
+    await withLife(dataDir, (life) => expect(life.ids()).toEqual(['a', 'b']))
   })
 
   test('after a write that failed another segment is begun, and nothing of the failed one is taken in', async () => {
     const dataDir = folderInMemory()
     await withLife(dataDir, async (life) => {
       await life.append([item('a', 3)])
-      // The next segment cannot be made where a folder is in its way.
+      // The next segment cannot be made.
       life.writer.log.endSegment()
-      writeFileSync(segmentPath(dataDir, 2), '')
-      await expect(life.append([item('b', 3)])).rejects.toMatchObject({ code: 'EEXIST' })
+      Object.assign(life.writer.log, { dataDir: join(dataDir, 'none') })
+      await expect(life.append([item('b', 3)])).rejects.toMatchObject({ code: 'ENOENT' })
       life.log.refuse()
       life.writer.rollBack(life.log.unindexed())
       expect(life.log.isEmpty).toBe(true)
     })
     await withLife(dataDir, async (life) => {
       await life.append([item('c', 3)])
-      expect(segmentsOf(dataDir)).toContain('segment-0000000003.log')
+      expect(segmentsOf(dataDir)).toContain('segment-0000000002.log')
     })
     await withLife(dataDir, (life) => expect(life.ids()).toEqual(['a', 'c']))
   })
