@@ -2,7 +2,6 @@
 // kernel clears its pages as they are first touched, and several threads then free it.
 
 const SMALLEST_BYTES = 4096
-/** A buffer is taken for something this much smaller, rather than a new one made. */
 const SLACK = 4
 
 export class BufferPool {
@@ -18,7 +17,7 @@ export class BufferPool {
     // The last one given back is the likeliest to be in the processor's cache.
     for (let i = this.#free.length - 1; i >= 0; i--) {
       const buffer = this.#free[i]
-      if (buffer.byteLength < size || buffer.byteLength > SLACK * size) continue
+      if (!isFor(buffer.byteLength, size)) continue
       this.#free.splice(i, 1)
       this.#freeBytes -= buffer.byteLength
       return buffer
@@ -33,7 +32,12 @@ export class BufferPool {
   }
 }
 
-function sizeFor(bytes: number): number {
+/** A buffer is taken for something that much smaller, rather than a new one made. */
+export const isFor = (bufferBytes: number, size: number): boolean =>
+  bufferBytes >= size && bufferBytes <= SLACK * size
+
+/** Of a new buffer for so many bytes. */
+export function sizeFor(bytes: number): number {
   let size = SMALLEST_BYTES
   while (size < bytes) size *= 2
   return size

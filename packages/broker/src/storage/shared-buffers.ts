@@ -2,9 +2,7 @@
 // it back by its number. A buffer that is transferred instead costs more than filling it: both threads
 // count its bytes as garbage to come, and collect all the more often.
 
-const SMALLEST_BYTES = 4096
-/** A buffer is lent for something this much smaller, rather than a new one made. */
-const SLACK = 4
+import { isFor, sizeFor } from './buffer-pool.js'
 
 /** A buffer in a message. */
 export interface LentBuffer {
@@ -35,7 +33,7 @@ export class SharedBuffers {
     for (let i = this.#free.length - 1; i >= 0; i--) {
       const number = this.#free[i]
       const memory = this.#memory[number]
-      if (memory.byteLength < size || memory.byteLength > SLACK * size) continue
+      if (!isFor(memory.byteLength, size)) continue
       this.#free.splice(i, 1)
       return { message: { number, memory: null }, memory }
     }
@@ -75,10 +73,4 @@ export class BorrowedBuffers {
     this.#read = []
     return read
   }
-}
-
-function sizeFor(bytes: number): number {
-  let size = SMALLEST_BYTES
-  while (size < bytes) size *= 2
-  return size
 }

@@ -366,7 +366,8 @@ describe('compaction of a running store', () => {
     await first.close()
     const short = await store(dataDir, { ...lengths, diskReserveBytes: 1e15 })
     await settleFillers(short, kept)
-    await new Promise((resolve) => setTimeout(resolve, 400))
+    // Each is a transaction, with which a segment would be emptied.
+    for (let i = 0; i < 60; i++) await short.updateJob(job(1))
     expect(segmentsOf(dataDir).length).toBeGreaterThan(24)
     await short.close()
     await store(dataDir, lengths)
@@ -380,7 +381,8 @@ describe('compaction of a running store', () => {
     const kept = await fillStore(one)
     const settling = settleFillers(one, kept)
     for (let i = 0; i < 10; i++) {
-      await new Promise((resolve) => setTimeout(resolve, 3))
+      // A turn of the writing thread.
+      await one.lookup(blockOf(1, [item('turn', 1)]))
       Atomics.store(faults, 0, i % 2 === 0 ? 5 : 0)
     }
     Atomics.store(faults, 0, 0)
