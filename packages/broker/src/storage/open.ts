@@ -69,7 +69,7 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
     await store.open()
     return store
   } catch (error) {
-    store.letGo()
+    await store.ended()
     throw error
   }
 }
@@ -120,7 +120,7 @@ class ThreadedStore implements Store {
       this.#reader = new Thread(start('read-thread.js'), (message) => this.#onReader(message))
       await this.#reader.opened
     } catch (error) {
-      await this.#writer.ask({ kind: 'close' })
+      await this.#writer.close({ kind: 'close' })
       throw error
     }
   }
@@ -244,11 +244,12 @@ class ThreadedStore implements Store {
     await this.#reader.close({ kind: 'close' })
     await this.#writer.close({ kind: 'close' })
     if (this.#settings.sync === 'never') removeData(this.#settings.dataDir)
-    this.letGo()
+    await this.ended()
   }
 
-  /** There are no threads any more. */
-  letGo(): void {
+  /** Lets go of the folder when no thread has a file of it open: whoever takes it next may replace them. */
+  async ended(): Promise<void> {
+    await Promise.all([this.#writer?.exited, this.#reader?.exited])
     this.#exitGate.remove()
     this.#lock.release()
   }

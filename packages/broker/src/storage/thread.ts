@@ -18,7 +18,8 @@ export class Thread<Ask, Message extends { readonly kind: string }> {
   readonly #waiting = new Map<number, Waiting>()
   #lastId = 0
   #ended: Error | null = null
-  readonly #exited: Promise<void>
+  /** It has let go of what it had open. */
+  readonly exited: Promise<void>
 
   constructor(worker: Worker, onMessage: (message: Message) => void) {
     this.#worker = worker
@@ -27,7 +28,7 @@ export class Thread<Ask, Message extends { readonly kind: string }> {
     })
     worker.on('message', onMessage)
     worker.on('error', (error) => this.#end(error))
-    this.#exited = new Promise((resolve) => {
+    this.exited = new Promise((resolve) => {
       worker.on('exit', (code) => {
         this.#end(new Error(`the storage thread ended with ${code}`))
         resolve()
@@ -61,7 +62,7 @@ export class Thread<Ask, Message extends { readonly kind: string }> {
 
   async close(ask: Ask): Promise<void> {
     if (this.#ended === null) await this.ask(ask)
-    await this.#exited
+    await this.exited
   }
 
   #end(error: Error): void {

@@ -203,6 +203,8 @@ describe('the log', () => {
         code: 'FABRIC_STORE_DAMAGED',
         message: expect.stringContaining('restore'),
       })
+    // Who was refused may put the copy back at once.
+    expect(readFileSync('/proc/self/maps', 'utf8')).not.toContain(dataDir)
     rmSync(dataFile(dataDir))
     writeFileSync(dataFile(dataDir), kept)
     await withLife(dataDir, (life) => expect(life.ids()).toEqual(['a']))
