@@ -38,6 +38,7 @@ static Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("connectUnix", Napi::Function::New<connect_unix_js>(env, "connectUnix"));
   exports.Set("peerCredentials", Napi::Function::New<peer_credentials_js>(env, "peerCredentials"));
   exports.Set("gatherRows", Napi::Function::New<gather_rows_js>(env, "gatherRows"));
+  exports.Set("crc32Rows", Napi::Function::New<crc32_rows_js>(env, "crc32Rows"));
   exports.Set("hardenProcess", Napi::Function::New<harden_process_js>(env, "hardenProcess"));
   return exports;
 }

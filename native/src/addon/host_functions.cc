@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "convert.hpp"
+#include "fabric/checksum.hpp"
 #include "fabric/gather.hpp"
 #include "fabric/socket.hpp"
 
@@ -65,7 +66,7 @@ class ConnectWork : public Napi::AsyncWorker {
   std::optional<RingFailure> failure_;
 };
 
-std::span<const std::uint32_t> words(const Napi::Value& value, const char* name) {
+std::span<std::uint32_t> words(const Napi::Value& value, const char* name) {
   // One call that also says what is none; gather_rows() is called for each batch.
   napi_typedarray_type type = napi_int8_array;
   std::size_t length = 0;
@@ -75,7 +76,7 @@ std::span<const std::uint32_t> words(const Napi::Value& value, const char* name)
   if (status != napi_ok || type != napi_uint32_array) {
     throw Napi::TypeError::New(value.Env(), std::string(name) + " must be a Uint32Array");
   }
-  return {static_cast<const std::uint32_t*>(data), length};
+  return {static_cast<std::uint32_t*>(data), length};
 }
 
 std::span<std::byte> buffer(const Napi::Value& value, const char* name) {
@@ -147,6 +148,19 @@ Napi::Value gather_rows_js(const Napi::CallbackInfo& info) {
     throw Napi::RangeError::New(env, wrong);
   }
   return env.Undefined();
+}
+
+Napi::Value crc32_rows_js(const Napi::CallbackInfo& info) {
+  Crc32Rows job{};
+  job.source = std::as_bytes(bytes(info[0], "source"));
+  job.row_offset = words(info[1], "rowByteOffset");
+  job.row_length = words(info[2], "rowByteLength");
+  job.crcs = words(info[3], "crcs");
+  job.rows = whole_number(info[4], "rows");
+  if (const std::string wrong = crc32_rows(job); !wrong.empty()) {
+    throw Napi::RangeError::New(info.Env(), wrong);
+  }
+  return info.Env().Undefined();
 }
 
 Napi::Value harden_process_js(const Napi::CallbackInfo& info) {

@@ -9,6 +9,7 @@ Napi::Value send_descriptors_js(const Napi::CallbackInfo& info);
 Napi::Value connect_unix_js(const Napi::CallbackInfo& info);
 Napi::Value peer_credentials_js(const Napi::CallbackInfo& info);
 Napi::Value gather_rows_js(const Napi::CallbackInfo& info);
+Napi::Value crc32_rows_js(const Napi::CallbackInfo& info);
 Napi::Value harden_process_js(const Napi::CallbackInfo& info);
 
 }  // namespace fabric::addon

@@ -1,3 +1,4 @@
+export { crc32Rows } from './checksum.js'
 export { RING_ERROR_CODES, RingError, type RingErrorCode } from './errors.js'
 export { gatherRows } from './gather.js'
 export { RING_ABI_VERSION, type RingStat, ringSupport } from './native.js'

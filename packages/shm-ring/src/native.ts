@@ -102,6 +102,13 @@ export interface Native {
     sourceByteOffset: Uint32Array,
     sourceByteLength: Uint32Array,
   ): void
+  crc32Rows(
+    source: Uint8Array,
+    rowByteOffset: Uint32Array,
+    rowByteLength: Uint32Array,
+    crcs: Uint32Array,
+    rows: number,
+  ): void
   hardenProcess(): void
 }
 

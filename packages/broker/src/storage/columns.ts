@@ -1,6 +1,6 @@
 // Columns made into one buffer that another thread reads, and taken apart there.
 import type { SubmitBlock } from '@fabric/core'
-import type { ItemColumns } from './item-block.js'
+import { type ItemColumns, tokenStartsOf } from './item-block.js'
 
 // Packed items: u32 job, count, tokens, bytes of ids, bytes of payloads, flags; then the columns, in the
 // order of `Columns`, each aligned to 8. Views would travel too, at the price of a clone for each.
@@ -73,7 +73,7 @@ export function packItems(
   items.idEnds.set(block.idEnds.subarray(0, count))
   items.payloadEnds?.set(block.payloadEnds!.subarray(0, count))
   items.deadlineMs?.set(deadlineMs!.subarray(0, count))
-  fillTokenStarts(items)
+  tokenStartsOf(items, items.tokenStarts)
   items.tokens.set(block.tokens)
   items.ids.set(block.ids.subarray(0, idBytes))
   items.payloads?.set(payloads!.subarray(0, payloadBytes))
@@ -97,15 +97,5 @@ export function unpackItems(buffer: ArrayBufferLike): ItemColumns {
     tokens: columns.ints(tokens),
     ids: columns.bytes(idBytes),
     payloads: withPayloads ? columns.bytes(payloadBytes) : null,
-  }
-}
-
-/** Where each item's tokens begin: an item with a payload has none. */
-function fillTokenStarts({ count, lengths, payloadEnds, tokenStarts }: ItemColumns): void {
-  let at = 0
-  for (let i = 0; i < count; i++) {
-    tokenStarts[i] = at
-    const hasPayload = payloadEnds !== null && payloadEnds[i] > (i === 0 ? 0 : payloadEnds[i - 1])
-    if (!hasPayload) at += lengths[i]
   }
 }

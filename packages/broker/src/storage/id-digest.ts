@@ -2,7 +2,7 @@
 //
 // An id's is keyed, since ids come from outside: HalfSipHash-2-4 with four key words and four output
 // words. A body is only compared with the body of the same id, so its CRC-32 is enough.
-import { crc32 } from 'node:zlib'
+import { crc32Rows } from '@fabric/shm-ring'
 
 export const DIGEST_KEY_BYTES = 16
 
@@ -53,21 +53,64 @@ function messageWord(bytes: Uint8Array, from: number, to: number, block: number)
   return word
 }
 
-const head = new Int32Array(2)
-const headBytes = new Uint8Array(head.buffer)
-let lastHead = crc32(headBytes)
-
-/** Of model and length, with which the digest of a body begins. */
-export function headDigest(model: number, length: number): number {
-  // Items that come together are mostly alike.
-  if (head[0] !== model || head[1] !== length) {
-    head[0] = model
-    head[1] = length
-    lastHead = crc32(headBytes)
-  }
-  return lastHead
+/** Columns of a submission, or of a block. An item with a payload has no tokens. */
+export interface Bodies {
+  readonly count: number
+  readonly model: Int32Array
+  readonly lengths: Int32Array
+  readonly tokens: Int32Array
+  readonly tokenStarts: Uint32Array
+  readonly payloads: Uint8Array | null
+  readonly payloadEnds: Uint32Array | null
 }
 
-/** Of model, length, and the bytes of the tokens or of the payload. */
-export const bodyDigest = (model: number, length: number, body: Uint8Array): number =>
-  crc32(body, headDigest(model, length))
+const bytesOf = (words: Int32Array) =>
+  new Uint8Array(words.buffer, words.byteOffset, words.byteLength)
+
+/** Digests of many bodies at once. */
+export class BodyDigests {
+  /** Model and length, with which a digest begins. */
+  #heads = new Int32Array(0)
+  #headStarts = new Uint32Array(0)
+  #headBytes = new Uint32Array(0)
+  #starts = new Uint32Array(0)
+  #bytes = new Uint32Array(0)
+  #digests = new Uint32Array(0)
+
+  /** By item, until the next call: of model, length, and the bytes of the tokens or of the payload. */
+  of(bodies: Bodies): Uint32Array {
+    const { count, model, lengths, tokens, tokenStarts, payloads, payloadEnds } = bodies
+    this.#growTo(count)
+    const [starts, bytes, digests] = [this.#starts, this.#bytes, this.#digests]
+    for (let i = 0; i < count; i++) {
+      this.#heads[2 * i] = model[i]
+      this.#heads[2 * i + 1] = lengths[i]
+      digests[i] = 0
+      starts[i] = 4 * tokenStarts[i]
+      bytes[i] = payloadBytes(payloadEnds, i) > 0 ? 0 : 4 * lengths[i]
+    }
+    crc32Rows(bytesOf(this.#heads), this.#headStarts, this.#headBytes, digests, count)
+    crc32Rows(bytesOf(tokens), starts, bytes, digests, count)
+    if (payloads === null || payloadEnds === null) return digests
+    for (let i = 0; i < count; i++) {
+      bytes[i] = payloadBytes(payloadEnds, i)
+      starts[i] = payloadEnds[i] - bytes[i]
+    }
+    crc32Rows(payloads, starts, bytes, digests, count)
+    return digests
+  }
+
+  #growTo(count: number): void {
+    if (this.#digests.length >= count) return
+    const room = 2 * count
+    this.#heads = new Int32Array(2 * room)
+    this.#headStarts = Uint32Array.from({ length: room }, (_, i) => 8 * i)
+    this.#headBytes = new Uint32Array(room).fill(8)
+    this.#starts = new Uint32Array(room)
+    this.#bytes = new Uint32Array(room)
+    this.#digests = new Uint32Array(room)
+  }
+}
+
+const payloadBytes = (ends: Uint32Array | null, row: number): number =>
+  ends === null ? 0 : ends[row] - (row === 0 ? 0 : ends[row - 1])

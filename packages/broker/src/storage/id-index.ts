@@ -7,7 +7,7 @@
 // After an abort `forget` drops what memory knew: it is read again when asked for.
 import { SUBMIT_ACCEPTED, SUBMIT_CONFLICT, SUBMIT_DUPLICATE, SUBMIT_QUEUE_FULL } from '@fabric/core'
 import type { Table } from './environment.js'
-import { bodyDigest, IdDigest } from './id-digest.js'
+import { BodyDigests, IdDigest } from './id-digest.js'
 import { type FlushTables, RunFlush } from './id-flush.js'
 import { PAGES_PER_STEP, RunMerge } from './id-merge.js'
 import {
@@ -20,7 +20,7 @@ import {
   pageOf,
   RecentIds,
 } from './id-run.js'
-import { type ItemBlock, type ItemColumns, payloadOf } from './item-block.js'
+import { type ItemBlock, type ItemColumns, tokenStartsOf } from './item-block.js'
 import { idPageKey, idRunKey, jobKey, keyBehind, readBig } from './layout.js'
 
 /** Of one job: becomes a run beyond it. */
@@ -52,8 +52,6 @@ export interface JobIds {
 export interface AdmittedIds {
   /** By item. */
   readonly codes: Uint8Array
-  /** Digests of the bodies, by item; undefined where the item was refused before. As of the last call. */
-  readonly bodies: Uint32Array
   /** Of what is new, to be stored. */
   readonly entries: Uint32Array
 }
@@ -68,7 +66,7 @@ export class IdIndex {
   #merge: RunMerge | null = null
   /** Since the last `work`. */
   #storedPages = 0
-  #bodies = new Uint32Array(1024)
+  readonly #bodies = new BodyDigests()
 
   constructor(
     readonly ids: Table,
@@ -84,13 +82,13 @@ export class IdIndex {
   admit(items: ItemColumns): AdmittedIds {
     const of = this.#job(items.job)
     const first = of.recent.count
-    const { codes, bodies } = this.#classify(items, of, of.recent)
+    const codes = this.#classify(items, of, of.recent)
     this.#recentTotal += of.recent.count - first
-    return { codes, bodies, entries: of.recent.entriesFrom(first) }
+    return { codes, entries: of.recent.entriesFrom(first) }
   }
 
   lookup(items: ItemColumns): Uint8Array {
-    return this.#classify(items, this.#job(items.job), new RecentIds()).codes
+    return this.#classify(items, this.#job(items.job), new RecentIds())
   }
 
   /** Of the item that has the id, or -1. */
@@ -129,18 +127,16 @@ export class IdIndex {
 
   /** Of the items of a block that was admitted in an earlier life. */
   entriesOf(model: number, block: ItemBlock): Uint32Array {
-    const entries = new Uint32Array(block.count * ENTRY_WORDS)
-    let token = 0
-    for (let i = 0; i < block.count; i++) {
-      this.#digest.digest(block.ids, i === 0 ? 0 : block.idEnds[i - 1], block.idEnds[i])
-      const payload = payloadOf(block, i)
-      const tokens = block.tokens.subarray(token, token + (payload === null ? block.lengths[i] : 0))
-      const body = payload ?? new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength)
-      token += tokens.length
-      const sequence = block.firstSequence + block.sequenceDeltas[i]
+    const { count, ids, idEnds, firstSequence, sequenceDeltas } = block
+    const entries = new Uint32Array(count * ENTRY_WORDS)
+    const models = new Int32Array(count).fill(model)
+    const bodies = this.#bodies.of({ ...block, model: models, tokenStarts: tokenStartsOf(block) })
+    for (let i = 0; i < count; i++) {
+      this.#digest.digest(ids, i === 0 ? 0 : idEnds[i - 1], idEnds[i])
+      const sequence = firstSequence + sequenceDeltas[i]
       const at = i * ENTRY_WORDS
       entries.set(this.#digest.words, at)
-      entries[at + 4] = bodyDigest(model, block.lengths[i], body)
+      entries[at + 4] = bodies[i]
       entries[at + 5] = sequence % 2 ** 32
       entries[at + 6] = Math.floor(sequence / 2 ** 32)
     }
@@ -216,19 +212,17 @@ export class IdIndex {
     if (this.#merge?.job === job) this.#merge = null
   }
 
-  #classify(items: ItemColumns, of: JobIds, added: RecentIds): Omit<AdmittedIds, 'entries'> {
+  #classify(items: ItemColumns, of: JobIds, added: RecentIds): Uint8Array {
     const codes = new Uint8Array(items.count)
-    if (this.#bodies.length < items.count) this.#bodies = new Uint32Array(2 * items.count)
-    const bodies = this.#bodies
-    const { sequences, ids, idEnds, model, lengths } = items
+    const bodies = this.#bodies.of(items)
+    const { sequences, ids, idEnds } = items
     for (let i = 0; i < items.count; i++) {
       if (sequences[i] === 0) {
         codes[i] = SUBMIT_QUEUE_FULL
         continue
       }
       this.#digest.digest(ids, i === 0 ? 0 : idEnds[i - 1], idEnds[i])
-      const body = bodyDigest(model[i], lengths[i], bodyOf(items, i))
-      bodies[i] = body
+      const body = bodies[i]
       const { words } = this.#digest
       let known = added.body(words)
       if (known < 0 && added !== of.recent) known = of.recent.body(words)
@@ -237,7 +231,7 @@ export class IdIndex {
       if (known < 0) added.add(words, body, sequences[i])
       codes[i] = known < 0 ? SUBMIT_ACCEPTED : known === body ? SUBMIT_DUPLICATE : SUBMIT_CONFLICT
     }
-    return { codes, bodies }
+    return codes
   }
 
   #bodyInRuns(of: JobIds, digest: Uint32Array): number {
@@ -328,14 +322,4 @@ function beginFlush(tables: FlushTables, of: JobIds): RunFlush {
   of.stored = 0
   of.level0 = []
   return of.flush
-}
-
-/** Where the item's tokens, or its payload, stand in the block. */
-function bodyOf(items: ItemColumns, row: number): Uint8Array {
-  const { payloadEnds, tokens } = items
-  const start = payloadEnds === null || row === 0 ? 0 : payloadEnds[row - 1]
-  if (payloadEnds !== null && payloadEnds[row] > start)
-    return items.payloads!.subarray(start, payloadEnds[row])
-  const at = tokens.byteOffset + 4 * items.tokenStarts[row]
-  return new Uint8Array(tokens.buffer, at, 4 * items.lengths[row])
 }

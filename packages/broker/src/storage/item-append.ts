@@ -55,7 +55,7 @@ const NOTHING: EncodedAppend = {
 
 export function encodeAppend(
   items: ItemColumns,
-  { codes, bodies }: Pick<AdmittedIds, 'codes' | 'bodies'>,
+  { codes }: Pick<AdmittedIds, 'codes'>,
   acceptedAtMs: number,
   pool: BufferPool,
 ): EncodedAppend {
@@ -73,17 +73,7 @@ export function encodeAppend(
   for (const piece of pieces) {
     const { rows, from, extent } = piece
     const isBorrowed = extent.isContiguous && 4 * extent.tokens >= BORROWED_BYTES_MIN
-    const crc = encodeBlock(
-      items,
-      bodies,
-      rows,
-      from,
-      extent,
-      acceptedAtMs,
-      buffer,
-      at,
-      !isBorrowed,
-    )
+    const crc = encodeBlock(items, rows, from, extent, acceptedAtMs, buffer, at, !isBorrowed)
     blocks.push(blockOf(items, piece, at, crc))
     if (isBorrowed) {
       const tokens = tokensOfRun(items, rows[from], extent)

@@ -6,10 +6,8 @@
 // then the columns, count entries each: i32 lengths, u32 sequence less the first, u32 id ends,
 // u32 payload ends (with flag 1), i32 milliseconds from acceptance to the deadline, 0 = none (with flag
 // 2); i32 tokens; payload bytes; id bytes. A column that no item of the block uses is left out.
-import { crc32 } from 'node:zlib'
 import type { SubmitBlock } from '@fabric/core'
-import { shiftCrc } from './crc-shift.js'
-import { headDigest } from './id-digest.js'
+import { checksum } from './checksum.js'
 
 const MAGIC = 0x42494631 // 1FIB
 const HEADER_BYTES = 48
@@ -28,6 +26,20 @@ export interface ItemColumns extends SubmitBlock {
 }
 
 const startOf = (ends: Uint32Array, row: number) => (row === 0 ? 0 : ends[row - 1])
+
+/** Where each item's tokens begin: an item with a payload has none. */
+export function tokenStartsOf(
+  { count, lengths, payloadEnds }: Pick<SubmitBlock, 'count' | 'lengths' | 'payloadEnds'>,
+  starts: Uint32Array = new Uint32Array(count),
+): Uint32Array {
+  let at = 0
+  for (let i = 0; i < count; i++) {
+    starts[i] = at
+    if (payloadEnds === null || payloadEnds[i] === startOf(payloadEnds, i)) at += lengths[i]
+  }
+  return starts
+}
+
 /** The rows that make a block, and how long its columns are. */
 export interface BlockExtent {
   readonly count: number
@@ -75,14 +87,12 @@ export function nextBlock(
 
 /**
  * The block's bytes, in `buffer` from `at` on, which is a multiple of 8.
- * @param bodies digests of the items' bodies (id-digest.ts), by row.
  * @param withTokens false: room is left for the tokens of a contiguous block, which are written from where
  * they are.
  * @returns its checksum.
  */
 export function encodeBlock(
   items: ItemColumns,
-  bodies: Uint32Array,
   rows: readonly number[],
   from: number,
   extent: BlockExtent,
@@ -113,29 +123,24 @@ export function encodeBlock(
     const column = HEADER_WORDS + (columns - 1) * count
     for (let i = 0; i < count; i++) words[column + i] = items.deadlineMs![rows[from + i]]
   }
-  const crc = checksum(items, bodies, rows, from, extent, bytes)
+  const crc = withTokens
+    ? checksum(bytes.subarray(8))
+    : checksumAround(items, rows[from], extent, bytes)
   words[1] = crc
   return crc
 }
 
-/** Tokens are not read for it: the digest of each body is the CRC-32 of what it begins with and them. */
-function checksum(
-  { model, lengths }: ItemColumns,
-  bodies: Uint32Array,
-  rows: readonly number[],
-  from: number,
-  { count, tokens, idBytes, payloadBytes }: BlockExtent,
+/** With the tokens from where they are. */
+function checksumAround(
+  items: ItemColumns,
+  first: number,
+  extent: BlockExtent,
   bytes: Buffer,
 ): number {
-  if (payloadBytes > 0) return crc32(bytes.subarray(8))
-  const idsAt = bytes.length - idBytes
-  let crc = crc32(bytes.subarray(8, idsAt - 4 * tokens))
-  for (let i = from; i < from + count; i++) {
-    const row = rows[i]
-    const length = lengths[row]
-    crc = shiftCrc(crc ^ headDigest(model[row], length), 4 * length) ^ bodies[row]
-  }
-  return crc32(bytes.subarray(idsAt), crc >>> 0)
+  const tokens = tokensOfRun(items, first, extent)
+  const before = checksum(bytes.subarray(8, tokens.at))
+  const behind = bytes.subarray(tokens.at + tokens.bytes.byteLength)
+  return checksum(behind, checksum(tokens.bytes, before))
 }
 
 interface BlockPlaces {
@@ -238,7 +243,7 @@ export function decodeBlock(bytes: Uint8Array): ItemBlock | null {
   const { buffer, byteOffset: at } = bytes
   const view = new DataView(buffer, at, bytes.byteLength)
   if (view.getUint32(0, true) !== MAGIC) return null
-  if (view.getUint32(4, true) !== crc32(bytes.subarray(8))) return null
+  if (view.getUint32(4, true) !== checksum(bytes.subarray(8))) return null
   const count = view.getUint32(8, true)
   const flags = view.getUint32(12, true)
   const withPayloads = (flags & WITH_PAYLOADS) !== 0

@@ -24,7 +24,7 @@ import { type PendingStep, StepQueue } from './step-queue.js'
 import { type Step, unknownJob, type Writer } from './writer.js'
 
 /** Of the log that the index does not know: a start has to read it. */
-const UNINDEXED_BYTES_MAX = 16 * 2 ** 20
+const UNINDEXED_BYTES_MAX = 64 * 2 ** 20
 /** How often it takes in what there is when nobody asks for it earlier. */
 const INDEX_INTERVAL_MS = 100
 /** Relaxed: answered and not written; beyond it appends wait for their sync as with `always`. */

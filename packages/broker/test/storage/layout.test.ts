@@ -7,7 +7,6 @@ import {
   writeAppendHeader,
 } from '../../src/storage/append-header.ts'
 import { BlockRow } from '../../src/storage/block-row.ts'
-import { bodyDigest } from '../../src/storage/id-digest.ts'
 import {
   decodeBlock,
   encodeBlock,
@@ -26,17 +25,11 @@ const HASH_KEY = Buffer.from('0123456789abcdef')
 const encoded = (columns: ItemColumns, rows: number[], acceptedAtMs = 0) => {
   const extent = nextBlock(columns, rows, 0)
   const buffer = new ArrayBuffer(8 * Math.ceil(extent.bytes / 8))
-  const crc = encodeBlock(columns, bodiesOf(columns), rows, 0, extent, acceptedAtMs, buffer, 0)
+  const crc = encodeBlock(columns, rows, 0, extent, acceptedAtMs, buffer, 0)
   const bytes = Buffer.from(buffer, 0, extent.bytes)
   expect(bytes.readUInt32LE(4)).toBe(crc)
   return bytes
 }
-/** Of items with tokens; a block with payloads needs none. */
-const bodiesOf = ({ count, model, lengths, tokens, tokenStarts }: ItemColumns) =>
-  Uint32Array.from({ length: count }, (_, i) => {
-    const of = tokens.slice(tokenStarts[i], tokenStarts[i] + lengths[i])
-    return bodyDigest(model[i], lengths[i], new Uint8Array(of.buffer))
-  })
 const turned = (bytes: Buffer, bit: number) => {
   const copy = Buffer.from(bytes)
   copy[bit >>> 3] ^= 1 << (bit & 7)
