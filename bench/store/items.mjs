@@ -7,7 +7,7 @@ export const RESULT_BYTES = 64
 export const IN_FLIGHT = 4
 
 /** Stored before the clock starts: code that has not run yet is slow, and stores begin with new files. A broker runs for days. */
-export const WARM_ITEMS = 30_000
+export const WARM_ITEMS = 100_000
 
 const ID_BYTES = 15
 

@@ -2,16 +2,20 @@
 // changed; what of it is settled stands in its marks (block-marks.ts).
 //
 // Little-endian. u32 magic, u32 crc32 of all that follows it, u32 count, u32 flags (1: payloads, 2: deadlines),
-// u32 bytes of ids, u32 tokens, u32 bytes of payloads, u32 zero, f64 acceptedAtMs, f64 first sequence;
+// u32 bytes of ids, u32 tokens, u32 bytes of payloads, u32 crc32 of the head, f64 acceptedAtMs, f64 first sequence;
 // then the columns, count entries each: i32 lengths, u32 sequence less the first, u32 id ends,
 // u32 payload ends (with flag 1), i32 milliseconds from acceptance to the deadline, 0 = none (with flag
 // 2); i32 tokens; payload bytes; id bytes. A column that no item of the block uses is left out.
+//
+// The head is what a settlement needs: from byte 8 to the end of the sequences, with zero in place of its
+// checksum. 0 is none: the block was written by a broker that wrote none.
 import type { SubmitBlock } from '@fabric/core'
 import { checksum } from './checksum.js'
 
 const MAGIC = 0x42494631 // 1FIB
 const HEADER_BYTES = 48
 const HEADER_WORDS = HEADER_BYTES / 4
+const HEAD_CRC_WORD = 7
 const WITH_PAYLOADS = 1
 const WITH_DEADLINES = 2
 
@@ -111,7 +115,7 @@ export function encodeBlock(
   words[4] = idBytes
   words[5] = tokens
   words[6] = payloadBytes
-  words[7] = 0
+  words[HEAD_CRC_WORD] = 0
   bytes.writeDoubleLE(acceptedAtMs, 32)
   bytes.writeDoubleLE(items.sequences[rows[from]], 40)
   const columns = 3 + Number(withPayloads) + Number(haveDeadline)
@@ -123,6 +127,7 @@ export function encodeBlock(
     const column = HEADER_WORDS + (columns - 1) * count
     for (let i = 0; i < count; i++) words[column + i] = items.deadlineMs![rows[from + i]]
   }
+  words[HEAD_CRC_WORD] = checksum(bytes.subarray(8, headBytes(count)))
   const crc = withTokens
     ? checksum(bytes.subarray(8))
     : checksumAround(items, rows[from], extent, bytes)
@@ -237,6 +242,37 @@ export interface ItemBlock {
   readonly ids: Uint8Array
 }
 
+/** What a settlement needs of a block. */
+export type BlockHead = Pick<
+  ItemBlock,
+  'bytes' | 'count' | 'firstSequence' | 'lengths' | 'sequenceDeltas'
+>
+
+/** Of a block of so many items. */
+export const headBytes = (count: number): number => HEADER_BYTES + 8 * count
+
+/**
+ * Of the head alone, of which the checksum is taken out. null: damaged, or its block has none, which only all
+ * of the block tells.
+ */
+export function decodeHead(bytes: Uint8Array): BlockHead | null {
+  const { buffer, byteOffset: at, byteLength } = bytes
+  if (byteLength < HEADER_BYTES) return null
+  const words = new Uint32Array(buffer, at, HEADER_WORDS)
+  const [magic, , count] = words
+  if (magic !== MAGIC || byteLength !== headBytes(count)) return null
+  const crc = words[HEAD_CRC_WORD]
+  words[HEAD_CRC_WORD] = 0
+  if (crc === 0 || crc !== checksum(bytes.subarray(8))) return null
+  return {
+    bytes,
+    count,
+    firstSequence: new Float64Array(buffer, at + 40, 1)[0],
+    lengths: new Int32Array(buffer, at + HEADER_BYTES, count),
+    sequenceDeltas: new Uint32Array(buffer, at + HEADER_BYTES + 4 * count, count),
+  }
+}
+
 /** null: damaged. */
 export function decodeBlock(bytes: Uint8Array): ItemBlock | null {
   if (bytes.byteLength < HEADER_BYTES) return null
@@ -278,7 +314,10 @@ export const checksumOf = (bytes: Uint8Array): number =>
   new DataView(bytes.buffer, bytes.byteOffset).getUint32(4, true)
 
 /** Row of the sequence in the block, or -1. */
-export function rowOf(block: ItemBlock, sequence: number): number {
+export function rowOf(
+  block: Pick<ItemBlock, 'count' | 'firstSequence' | 'sequenceDeltas'>,
+  sequence: number,
+): number {
   const { sequenceDeltas } = block
   const delta = sequence - block.firstSequence
   let low = 0

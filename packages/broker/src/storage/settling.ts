@@ -6,7 +6,7 @@ import type { BlockReader } from './block-reader.js'
 import { BlockRow } from './block-row.js'
 import type { Counters, JobCounter } from './counters.js'
 import type { Table } from './environment.js'
-import { decodeBlock, type ItemBlock, rowOf } from './item-block.js'
+import { type BlockHead, decodeBlock, decodeHead, headBytes, rowOf } from './item-block.js'
 import { type BlockPlace, blockKey, placeOf, resultKey } from './layout.js'
 import { CHUNK_BYTES_MAX, CHUNK_HEADER_BYTES, sealChunk, statusAt } from './result-chunk.js'
 import type { Segments } from './segments.js'
@@ -14,7 +14,7 @@ import type { SettledColumns } from './settled-columns.js'
 
 interface OpenBlock extends BlockPlace {
   readonly key: Buffer
-  readonly block: ItemBlock
+  readonly block: BlockHead
   readonly row: BlockRow
   readonly lastSequence: number
   /** Settled in this transaction. */
@@ -36,23 +36,23 @@ interface Piece {
   end: number
 }
 
-/** Blocks that were settled in lately: they do not change, and the next batch is often of the same. */
+/** Heads of blocks that were settled in lately: they do not change, and the next batch is often of the same. */
 export class BlockCache {
-  readonly #blocks = new Map<string, ItemBlock>()
+  readonly #blocks = new Map<string, BlockHead>()
   /** Not in the cache any more; settlements that are not written yet may look at them still. */
-  #dropped: ItemBlock[] = []
+  #dropped: BlockHead[] = []
 
   /** @param release takes the memory of a block that nobody looks at any more. */
   constructor(
     readonly maxBlocks: number,
-    readonly release: (block: ItemBlock) => void = () => {},
+    readonly release: (block: BlockHead) => void = () => {},
   ) {}
 
-  get(name: string): ItemBlock | undefined {
+  get(name: string): BlockHead | undefined {
     return this.#blocks.get(name)
   }
 
-  set(name: string, block: ItemBlock): void {
+  set(name: string, block: BlockHead): void {
     this.#blocks.set(name, block)
     if (this.#blocks.size <= this.maxBlocks) return
     const [oldest] = this.#blocks.keys()
@@ -180,17 +180,21 @@ export class Settling {
     const value = this.tables.blocks.getBinary(key)
     const row = value === undefined ? null : BlockRow.decode(value)
     if (row === null) return null
-    let block = this.cache.get(name)
-    if (block === undefined) {
-      const bytes = this.log.read(row.place)
-      const decoded = bytes === null ? null : decodeBlock(bytes)
-      if (decoded === null) return null
-      block = decoded
-      this.cache.set(name, block)
-    }
-    if (row.count !== block.count) return null
+    const block = this.cache.get(name) ?? this.#readHead(row)
+    if (block?.count !== row.count) return null
+    this.cache.set(name, block)
     const lastSequence = block.firstSequence + block.sequenceDeltas[block.count - 1]
     return { ...placeOf(key), key, block, row, lastSequence, items: 0, tokens: 0 }
+  }
+
+  /** Of the block, which is long, only what is needed, unless that cannot be told apart. */
+  #readHead({ place, count }: BlockRow): BlockHead | null {
+    const bytes = this.log.read({ ...place, bytes: Math.min(headBytes(count), place.bytes) })
+    const head = bytes === null ? null : decodeHead(bytes)
+    if (head !== null) return head
+    if (bytes !== null) this.log.release(bytes)
+    const all = this.log.read(place)
+    return all === null ? null : decodeBlock(all)
   }
 
   #keep(counter: JobCounter, records: Uint8Array, start: number, end: number): void {
