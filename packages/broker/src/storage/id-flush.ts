@@ -4,16 +4,8 @@
 // of level 0, so what was written of it is written over then.
 import type { Table } from './environment.js'
 import { PAGES_PER_STEP } from './id-merge.js'
-import {
-  byPage,
-  ENTRY_WORDS,
-  encodePage,
-  Filter,
-  pageOf,
-  pagesFor,
-  type RecentIds,
-  sorted,
-} from './id-run.js'
+import { ENTRY_WORDS, encodePage, Filter, pagesFor, type RecentIds } from './id-run.js'
+import { gathered, type PageOrder, pageOrder } from './id-sort.js'
 import { idPageKey, idRunKey } from './layout.js'
 
 const REMOVALS_PER_STEP = 256
@@ -26,9 +18,8 @@ export interface FlushTables {
 export class RunFlush {
   readonly run: number
   readonly filter: Filter
-  /** By page. */
   readonly #entries: Uint32Array
-  readonly #starts: Uint32Array
+  readonly #order: PageOrder
   #page = 0
   #removed = 0
 
@@ -44,10 +35,8 @@ export class RunFlush {
     readonly level0: readonly number[],
   ) {
     this.filter = Filter.for(count, pagesFor(count))
-    const entries = ids.entriesFrom(0).subarray(0, count * ENTRY_WORDS)
-    const { entries: ordered, starts } = byPage(entries, this.filter.pages)
-    this.#entries = ordered
-    this.#starts = starts
+    this.#entries = ids.entriesFrom(0).subarray(0, count * ENTRY_WORDS)
+    this.#order = pageOrder(this.#entries, this.filter.pages, 0, this.filter.pages)
     this.run = level0[0]
   }
 
@@ -70,10 +59,11 @@ export class RunFlush {
   #writePages(): void {
     const { pages } = this.filter
     const end = Math.min(pages, this.#page + PAGES_PER_STEP)
-    const entries = sorted(this.#entries.subarray(this.#starts[this.#page], this.#starts[end]))
+    const { order, starts } = this.#order
+    const entries = gathered(this.#entries, order, starts[this.#page], starts[end])
     this.filter.addAll(entries)
-    putPages(this.tables.ids, entries, pages, this.#page, end, (page) =>
-      idPageKey(this.job, 1, this.run, page),
+    putPages(this.tables.ids, entries, starts.subarray(this.#page, end + 1), (page) =>
+      idPageKey(this.job, 1, this.run, this.#page + page),
     )
     this.#page = end
     if (this.isWritten)
@@ -87,20 +77,14 @@ export class RunFlush {
   }
 }
 
-/** Pages [from, to) of a run of so many pages; the entries are all of theirs, in order. */
+/** @param starts of each page, counted in entries, and the end of the last; only how they differ counts. */
 export function putPages(
   ids: Table,
   entries: Uint32Array,
-  pages: number,
-  from: number,
-  to: number,
+  starts: Uint32Array,
   keyOf: (page: number) => Buffer,
 ): void {
-  let begin = 0
-  for (let page = from; page < to; page++) {
-    let end = begin
-    while (end < entries.length && pageOf(entries[end], pages) === page) end += ENTRY_WORDS
-    ids.put(keyOf(page), encodePage(entries.subarray(begin, end)))
-    begin = end
-  }
+  const wordOf = (page: number) => (starts[page] - starts[0]) * ENTRY_WORDS
+  for (let page = 0; page < starts.length - 1; page++)
+    ids.put(keyOf(page), encodePage(entries.subarray(wordOf(page), wordOf(page + 1))))
 }

@@ -2,7 +2,8 @@
 // and what was written of the new run is only in the way of the same merge begun anew.
 import { putPages } from './id-flush.js'
 import type { IdIndex, IdRun } from './id-index.js'
-import { concatWords, ENTRY_WORDS, Filter, pageOf, pagesFor, sorted } from './id-run.js'
+import { concatWords, ENTRY_WORDS, Filter, pageOf, pagesFor } from './id-run.js'
+import { gathered, pageOrder } from './id-sort.js'
 import { idPageKey, idRunKey } from './layout.js'
 
 export const PAGES_PER_STEP = 8
@@ -28,10 +29,12 @@ export class RunMerge {
   step(): IdRun | null {
     const pages = this.#filter.pages
     const end = Math.min(pages, this.#page + PAGES_PER_STEP)
-    const entries = sorted(this.#collect(this.#page, end))
+    const collected = this.#collect(this.#page, end)
+    const { order, starts } = pageOrder(collected, pages, this.#page, end)
+    const entries = gathered(collected, order, 0, order.length)
     this.#filter.addAll(entries)
-    putPages(this.index.ids, entries, pages, this.#page, end, (page) =>
-      idPageKey(this.job, this.#level, this.#run, page),
+    putPages(this.index.ids, entries, starts, (page) =>
+      idPageKey(this.job, this.#level, this.#run, this.#page + page),
     )
     this.#page = end
     return this.#page < pages ? null : this.#finish()

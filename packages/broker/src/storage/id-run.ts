@@ -7,7 +7,7 @@
 // Little-endian. A page: u32 crc32 of all that follows it, u32 entries, the entries in order of the
 // first word (of level 0: in order of arrival). A filter: u32 crc32 of all that follows it, u32
 // entries of the run, u32 its pages, u32 zero, then the bits in u32 words.
-import { crc32 } from 'node:zlib'
+import { checksum } from './checksum.js'
 
 export const ENTRY_WORDS = 7
 const PAGE_HEADER_BYTES = 8
@@ -24,20 +24,20 @@ export const pageOf = (firstWord: number, pages: number): number =>
   Math.floor((firstWord * pages) / 2 ** 32)
 
 export function encodePage(entries: Uint32Array): Buffer {
-  const page = Buffer.alloc(PAGE_HEADER_BYTES + entries.byteLength)
+  const page = Buffer.allocUnsafe(PAGE_HEADER_BYTES + entries.byteLength)
   page.writeUInt32LE(entries.length / ENTRY_WORDS, 4)
   page.set(
     new Uint8Array(entries.buffer, entries.byteOffset, entries.byteLength),
     PAGE_HEADER_BYTES,
   )
-  page.writeUInt32LE(crc32(page.subarray(4)), 0)
+  page.writeUInt32LE(checksum(page.subarray(4)), 0)
   return page
 }
 
 /** null: damaged. The entries are a view of the page, or a copy where it is not aligned. */
 export function decodePage(page: Buffer): Uint32Array | null {
   if (page.byteLength < PAGE_HEADER_BYTES) return null
-  if (page.readUInt32LE(0) !== crc32(page.subarray(4))) return null
+  if (page.readUInt32LE(0) !== checksum(page.subarray(4))) return null
   const words = page.readUInt32LE(4) * ENTRY_WORDS
   if (page.byteLength !== PAGE_HEADER_BYTES + 4 * words) return null
   const at = page.byteOffset + PAGE_HEADER_BYTES
@@ -67,22 +67,6 @@ const isSame = (entries: Uint32Array, at: number, digest: Uint32Array) =>
   entries[at + 2] === digest[2] &&
   entries[at + 3] === digest[3]
 
-/** The entries in order of their first word. */
-export function sorted(entries: Uint32Array): Uint32Array {
-  const count = entries.length / ENTRY_WORDS
-  // First word and row in one double of 53 bits: sorting numbers is native, sorting rows is not.
-  const order = new Float64Array(count)
-  for (let row = 0; row < count; row++) order[row] = entries[row * ENTRY_WORDS] * 2 ** 21 + row
-  order.sort()
-  const result = new Uint32Array(entries.length)
-  for (let i = 0; i < count; i++) {
-    const at = (order[i] % 2 ** 21) * ENTRY_WORDS
-    for (let word = 0; word < ENTRY_WORDS; word++)
-      result[i * ENTRY_WORDS + word] = entries[at + word]
-  }
-  return result
-}
-
 export function concatWords(parts: readonly Uint32Array[]): Uint32Array {
   if (parts.length === 1) return parts[0]
   const all = new Uint32Array(parts.reduce((sum, part) => sum + part.length, 0))
@@ -92,28 +76,6 @@ export function concatWords(parts: readonly Uint32Array[]): Uint32Array {
     at += part.length
   }
   return all
-}
-
-/**
- * A run's entries in order of their pages, each page's in the order in which they came.
- * @returns for each page where it begins, in words, and at last where all end.
- */
-export function byPage(
-  entries: Uint32Array,
-  pages: number,
-): { readonly entries: Uint32Array; readonly starts: Uint32Array } {
-  const starts = new Uint32Array(pages + 1)
-  for (let at = 0; at < entries.length; at += ENTRY_WORDS)
-    starts[pageOf(entries[at], pages) + 1] += ENTRY_WORDS
-  for (let page = 0; page < pages; page++) starts[page + 1] += starts[page]
-  const next = starts.slice()
-  const ordered = new Uint32Array(entries.length)
-  for (let at = 0; at < entries.length; at += ENTRY_WORDS) {
-    const page = pageOf(entries[at], pages)
-    for (let word = 0; word < ENTRY_WORDS; word++) ordered[next[page] + word] = entries[at + word]
-    next[page] += ENTRY_WORDS
-  }
-  return { entries: ordered, starts }
 }
 
 export class Filter {
@@ -163,14 +125,14 @@ export class Filter {
     bytes.writeUInt32LE(this.entries, 4)
     bytes.writeUInt32LE(this.pages, 8)
     bytes.set(new Uint8Array(this.words.buffer), FILTER_HEADER_BYTES)
-    bytes.writeUInt32LE(crc32(bytes.subarray(4)), 0)
+    bytes.writeUInt32LE(checksum(bytes.subarray(4)), 0)
     return bytes
   }
 
   /** null: damaged. */
   static decode(bytes: Buffer): Filter | null {
     if (bytes.byteLength <= FILTER_HEADER_BYTES) return null
-    if (bytes.readUInt32LE(0) !== crc32(bytes.subarray(4))) return null
+    if (bytes.readUInt32LE(0) !== checksum(bytes.subarray(4))) return null
     const words = new Uint32Array(new Uint8Array(bytes.subarray(FILTER_HEADER_BYTES)).buffer)
     return new Filter(bytes.readUInt32LE(4), bytes.readUInt32LE(8), words)
   }
@@ -179,14 +141,17 @@ export class Filter {
 /** The ids of late appends of one job: a hash table with its entries beside it. */
 export class RecentIds {
   #entries: Uint32Array
-  /** Entry number + 1; 0 is free. At most half full. */
+  /** Number of the entry. At most half full. */
   #slots: Int32Array
+  /** Of each slot a byte of the digest, or 0: an id that is not there is mostly told by it alone. */
+  #tags: Uint8Array
   count = 0
 
   /** @param room for so many, a power of two, before it has to grow. */
   constructor(room = 64) {
     this.#entries = new Uint32Array(room * ENTRY_WORDS)
     this.#slots = new Int32Array(2 * room)
+    this.#tags = new Uint8Array(2 * room)
   }
 
   /** Entries that fit before it grows. */
@@ -208,15 +173,17 @@ export class RecentIds {
 
   #find(digest: Uint32Array): number {
     const mask = this.#slots.length - 1
-    for (let slot = digest[3] & mask; this.#slots[slot] !== 0; slot = (slot + 1) & mask) {
-      const at = (this.#slots[slot] - 1) * ENTRY_WORDS
+    const tag = tagOf(digest[2])
+    for (let slot = digest[3] & mask; this.#tags[slot] !== 0; slot = (slot + 1) & mask) {
+      if (this.#tags[slot] !== tag) continue
+      const at = this.#slots[slot] * ENTRY_WORDS
       if (isSame(this.#entries, at, digest)) return at
     }
     return -1
   }
 
   add(digest: Uint32Array, body: number, sequence: number): void {
-    if ((this.count + 1) * ENTRY_WORDS > this.#entries.length) this.#grow()
+    this.#growTo(this.count + 1)
     const at = this.count * ENTRY_WORDS
     const entries = this.#entries
     entries[at] = digest[0]
@@ -231,12 +198,10 @@ export class RecentIds {
   }
 
   addAll(entries: Uint32Array): void {
-    for (let at = 0; at < entries.length; at += ENTRY_WORDS)
-      this.add(
-        entries.subarray(at, at + 4),
-        entries[at + 4],
-        entries[at + 5] + entries[at + 6] * 2 ** 32,
-      )
+    const count = this.count + entries.length / ENTRY_WORDS
+    this.#growTo(count)
+    this.#entries.set(entries, this.count * ENTRY_WORDS)
+    for (; this.count < count; this.count++) this.#place(this.count)
   }
 
   /** The entries from the given one on: a view, for what was added does not change. */
@@ -245,17 +210,26 @@ export class RecentIds {
   }
 
   #place(entry: number): void {
+    const at = entry * ENTRY_WORDS
     const mask = this.#slots.length - 1
-    let slot = this.#entries[entry * ENTRY_WORDS + 3] & mask
-    while (this.#slots[slot] !== 0) slot = (slot + 1) & mask
-    this.#slots[slot] = entry + 1
+    let slot = this.#entries[at + 3] & mask
+    while (this.#tags[slot] !== 0) slot = (slot + 1) & mask
+    this.#slots[slot] = entry
+    this.#tags[slot] = tagOf(this.#entries[at + 2])
   }
 
-  #grow(): void {
-    const entries = new Uint32Array(2 * this.#entries.length)
-    entries.set(this.#entries)
+  #growTo(count: number): void {
+    if (count <= this.room) return
+    let { room } = this
+    while (room < count) room *= 2
+    const entries = new Uint32Array(room * ENTRY_WORDS)
+    entries.set(this.#entries.subarray(0, this.count * ENTRY_WORDS))
     this.#entries = entries
-    this.#slots = new Int32Array(2 * this.#slots.length)
+    this.#slots = new Int32Array(2 * room)
+    this.#tags = new Uint8Array(2 * room)
     for (let entry = 0; entry < this.count; entry++) this.#place(entry)
   }
 }
+
+/** Never 0. Of another word than the slot is. */
+const tagOf = (word: number): number => word >>> 24 || 1

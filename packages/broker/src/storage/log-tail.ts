@@ -6,8 +6,8 @@
 // append that is not whole was never answered, unless a write begins behind it: then the disk has lost
 // what it had, and the operator is told. What is whole is taken, whether it was answered or not.
 import { readFileSync } from 'node:fs'
-import { crc32 } from 'node:zlib'
 import { type AppendHeader, align8, readAppendHeader } from './append-header.js'
+import { checksum } from './checksum.js'
 import { checksumOf, decodeBlock, type ItemBlock } from './item-block.js'
 import type { LogPosition } from './log-position.js'
 import { isSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath, segmentsIn } from './segment-file.js'
@@ -113,7 +113,7 @@ function readAppend(
   )
   if (header.kind === 'settled') {
     const [{ crc, count }] = header.blocks
-    if (crc32(parts[0]) !== crc) return null
+    if (checksum(parts[0]) !== crc) return null
     return { header, append: { ...place, kind: 'settled', columns: columnsIn(parts[0], count) } }
   }
   const blocks: ItemBlock[] = []

@@ -3,8 +3,8 @@
 // A chunk, little-endian: u32 crc32 of all that follows it, u32 count, f64 offset of the first record,
 // then the records. A record, 8-aligned: u32 its length, u32 id bytes, u32 value bytes, u32 attempts,
 // u32 truncated to, u8 status, u8 encoding, u16 zero; the value; the id.
-import { crc32 } from 'node:zlib'
 import { type ResultRecord, STATUSES } from '../results/log.js'
+import { checksum } from './checksum.js'
 
 export const CHUNK_HEADER_BYTES = 16
 const RECORD_HEADER_BYTES = 24
@@ -61,7 +61,7 @@ export const statusAt = (bytes: Uint8Array, at: number): number => bytes[at + 20
 export function sealChunk(chunk: Buffer, count: number, firstOffset: number): Buffer {
   chunk.writeUInt32LE(count, 4)
   chunk.writeDoubleLE(firstOffset, 8)
-  chunk.writeUInt32LE(crc32(chunk.subarray(4)), 0)
+  chunk.writeUInt32LE(checksum(chunk.subarray(4)), 0)
   return chunk
 }
 
@@ -76,7 +76,7 @@ export interface ResultChunk {
 /** null: damaged. */
 export function decodeChunk(bytes: Buffer): ResultChunk | null {
   if (bytes.byteLength < CHUNK_HEADER_BYTES) return null
-  if (bytes.readUInt32LE(0) !== crc32(bytes.subarray(4))) return null
+  if (bytes.readUInt32LE(0) !== checksum(bytes.subarray(4))) return null
   const count = bytes.readUInt32LE(4)
   const starts = new Uint32Array(count + 1)
   let at = CHUNK_HEADER_BYTES

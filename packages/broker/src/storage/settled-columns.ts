@@ -3,8 +3,8 @@
 //
 // Little-endian, count entries each: f64 jobs, f64 sequences, f64 models (-1: the item was not durable), f64
 // lengths rounded up to 8, f64 ends of the records; then the records (result-chunk.ts).
-import { crc32 } from 'node:zlib'
 import { appendHeaderBytes } from './append-header.js'
+import { checksum } from './checksum.js'
 import type { WritableAppend } from './log-writer.js'
 import { recordBytes, writeRecord } from './result-chunk.js'
 import type { SettledItem } from './store.js'
@@ -89,7 +89,7 @@ export function settledAppend({ count, bytes: size, memory }: PackedSettled): Wr
     firstSequence: 0,
     at: COLUMNS_AT,
     bytes: columns.byteLength,
-    crc: crc32(columns),
+    crc: checksum(columns),
   }
   return { kind: 'settled', job: 0, blocks: [block], parts: [bytes], bytes: bytes.byteLength }
 }

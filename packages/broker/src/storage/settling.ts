@@ -103,14 +103,16 @@ export class Settling {
   settle(columns: SettledColumns): Uint8Array {
     const { jobs, sequences, models, paddedLengths, records, recordEnds } = columns
     const settled = new Uint8Array(sequences.length)
+    let counter: JobCounter | null = null
     for (let i = 0; i < sequences.length; i++) {
       const job = jobs[i]
-      if (!this.isJob(job)) continue
-      if (models[i] < 0) this.counters.change(job).accepted += 1
+      if (i === 0 || job !== jobs[i - 1])
+        counter = this.isJob(job) ? this.counters.change(job) : null
+      if (counter === null) continue
+      if (models[i] < 0) counter.accepted += 1
       else if (!this.#mark(job, models[i], paddedLengths[i], sequences[i])) continue
       settled[i] = 1
-      const start = i === 0 ? 0 : recordEnds[i - 1]
-      this.#keep(this.counters.change(job), records, start, recordEnds[i])
+      this.#keep(counter, records, i === 0 ? 0 : recordEnds[i - 1], recordEnds[i])
     }
     return settled
   }
@@ -162,7 +164,9 @@ export class Settling {
       last?.job === job && last.model === model && last.paddedLength === paddedLength
     if (isSameShape && sequence >= last.firstSequence && sequence <= last.lastSequence) return last
     const start = blockKey(job, { model, paddedLength }, sequence)
-    const key = keyAtOrBefore(this.tables.blocks, start, 12)
+    // The first item of a block is mostly the first to be settled, and to look for it alone is cheap.
+    const isFirst = this.tables.blocks.doesExist(start)
+    const key = isFirst ? start : keyAtOrBefore(this.tables.blocks, start, 12)
     if (key === null) return null
     const name = key.toString('latin1')
     if (this.damaged.has(name)) return null

@@ -27,8 +27,8 @@ import { type Step, unknownJob, type Writer } from './writer.js'
 const UNINDEXED_BYTES_MAX = 64 * 2 ** 20
 /** How often it takes in what there is when nobody asks for it earlier. */
 const INDEX_INTERVAL_MS = 100
-/** Relaxed: answered and not written; beyond it appends wait for their sync as with `always`. */
-const UNSYNCED_BYTES_MAX = 16 * 2 ** 20
+/** Relaxed: answered and not written; beyond it appends wait for their sync as with `always`. What waits longer has left the processor's cache. */
+const UNSYNCED_BYTES_MAX = 2 * 2 ** 20
 /** Some milliseconds of work. */
 const ADMITTED_BYTES_PER_TURN = 512 * 1024
 

@@ -198,7 +198,9 @@ export class Writer {
   settle(columns: SettledColumns): Uint8Array {
     const settled = this.#openSettling().settle(columns)
     this.#settled.push(columns)
-    for (const job of new Set(columns.jobs)) this.#changed.add(job)
+    const { jobs } = columns
+    for (let i = 0; i < jobs.length; i++)
+      if (i === 0 || jobs[i] !== jobs[i - 1]) this.#changed.add(jobs[i])
     return settled
   }
 

@@ -11,8 +11,8 @@ import {
   encodePage,
   Filter,
   findInPage,
-  sorted,
 } from '../../src/storage/id-run.ts'
+import { sorted } from '../../src/storage/id-sort.ts'
 import { checkStore } from '../../src/storage/verify.ts'
 import { folderInMemory } from './support/folder.ts'
 import { blockOf, columnsOf, item } from './support/items.ts'
