@@ -4,6 +4,7 @@ import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { BlockRow } from '../../src/storage/block-row.ts'
 import { dataFile, openEnvironment } from '../../src/storage/environment.ts'
+import { headBytes } from '../../src/storage/item-block.ts'
 import { blockKey, META_FORMAT, resultKey } from '../../src/storage/layout.ts'
 import { segmentPath } from '../../src/storage/segment-file.ts'
 import type { Store, StoreProblem } from '../../src/storage/store.ts'
@@ -41,14 +42,14 @@ async function damage(dataDir: string, table: 'blocks' | 'results' | 'counters',
   await environment.root.close()
 }
 
-/** Turns the last byte of a block in the log. */
-async function damageBlock(dataDir: string, key: Buffer) {
+/** Turns the last byte of a block in the log, or the first of its lengths. */
+async function damageBlock(dataDir: string, key: Buffer, where: 'head' | 'end' = 'end') {
   const environment = openEnvironment(dataDir, { readOnly: true })
   const { place } = BlockRow.decode(environment.tables.blocks.getBinary(key)!)!
   await environment.root.close()
   const path = segmentPath(dataDir, place.segment)
   const bytes = readFileSync(path)
-  bytes[place.offset + place.bytes - 1] ^= 1
+  bytes[place.offset + (where === 'head' ? headBytes(0) : place.bytes - 1)] ^= 1
   writeFileSync(path, bytes)
 }
 
@@ -93,10 +94,10 @@ describe('damage', () => {
     },
   )
 
-  test('a settlement that meets a damaged block sets it aside too', async () => {
+  test('a settlement that meets the damaged head of a block sets it aside too', async () => {
     const dataDir = folderInMemory()
     await filled(dataDir)
-    await damageBlock(dataDir, blockKey(1, SHAPE, 1))
+    await damageBlock(dataDir, blockKey(1, SHAPE, 1), 'head')
     const one = await store(dataDir)
     const told = new Promise<StoreProblem>((resolve) => {
       one.onProblem = resolve
@@ -104,6 +105,19 @@ describe('damage', () => {
     const [four, fourteen] = [settled(1, 4, item('0-3', 5)), settled(1, 14, item('1-3', 5))]
     expect(Array.from(await one.settle([four, fourteen]))).toEqual([0, 1])
     expect(await told).toMatchObject({ lost: { items: 7 } })
+  })
+
+  test('a settlement does not lose a result for tokens that are damaged since they were read', async () => {
+    const dataDir = folderInMemory()
+    await filled(dataDir)
+    await damageBlock(dataDir, blockKey(1, SHAPE, 1))
+    const one = await store(dataDir)
+    const told = new Promise<StoreProblem>((resolve) => {
+      one.onProblem = resolve
+    })
+    expect(Array.from(await one.settle([settled(1, 4, item('0-3', 5))]))).toEqual([1])
+    await one.read(1, SHAPE, ALL, ALL)
+    expect(await told).toMatchObject({ lost: { items: 6 } })
   })
 
   test('damaged results are left out, and readers go on behind them', async () => {

@@ -1,4 +1,5 @@
 // The bytes of docs/disk-format.md: a change of them is a new format version.
+import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import {
   appendHeaderBytes,
@@ -9,7 +10,9 @@ import {
 import { BlockRow } from '../../src/storage/block-row.ts'
 import {
   decodeBlock,
+  decodeHead,
   encodeBlock,
+  headBytes,
   type ItemColumns,
   nextBlock,
   rowOf,
@@ -59,7 +62,10 @@ describe('disk format 2', () => {
     const columns = columnsOf(blockOf(1, items), Float64Array.of(1000, 1003))
     const bytes = encoded(columns, [0, 1], 1.5)
     const words = new Uint32Array(new Uint8Array(bytes).buffer.slice(0, 48))
-    expect([words[0], ...words.slice(2, 8)]).toEqual([0x42494631, 2, 1, 3, 9, 2, 0])
+    expect([words[0], ...words.slice(2, 7)]).toEqual([0x42494631, 2, 1, 3, 9, 2])
+    const head = Buffer.from(bytes.subarray(8, 48 + 8 * 2))
+    head.writeUInt32LE(0, 28 - 8)
+    expect(words[7]).toBe(crc32(head))
     expect([bytes.readDoubleLE(32), bytes.readDoubleLE(40)]).toEqual([1.5, 1000])
     expect(bytes.length).toBe(48 + 4 * 2 * 4 + 4 * 9 + 2 + 3)
     expect(bytes.toString('latin1', bytes.length - 3)).toBe('abc')
@@ -70,6 +76,28 @@ describe('disk format 2', () => {
       expect(decodeBlock(new Uint8Array(turned(bytes, bit)))).toBeNull()
     for (let length = 0; length < bytes.length; length++)
       expect(decodeBlock(new Uint8Array(bytes.subarray(0, length)))).toBeNull()
+  })
+
+  test('the head of a block, read alone, is what the block says, and refuses a bit that turned', () => {
+    const items = [item('a', 9), item('bc', 10), item('d', 11)]
+    const columns = columnsOf(blockOf(1, items), Float64Array.of(4, 6, 7))
+    const bytes = encoded(columns, [0, 1, 2])
+    const head = bytes.subarray(0, headBytes(3))
+    const block = decodeBlock(new Uint8Array(bytes))!
+    expect(decodeHead(new Uint8Array(head))).toMatchObject({
+      count: 3,
+      firstSequence: 4,
+      lengths: block.lengths,
+      sequenceDeltas: block.sequenceDeltas,
+    })
+    for (let bit = 0; bit < 8 * head.length; bit++)
+      if (bit < 8 * 4 || bit >= 8 * 8)
+        expect(decodeHead(new Uint8Array(turned(head, bit)))).toBeNull()
+    for (const length of [0, 47, head.length - 8, head.length - 1])
+      expect(decodeHead(new Uint8Array(head.subarray(0, length)))).toBeNull()
+    const without = Buffer.from(head)
+    without.writeUInt32LE(0, 28)
+    expect(decodeHead(new Uint8Array(without))).toBeNull()
   })
 
   test('a block is the same whether its rows stand side by side or between those of others', () => {
