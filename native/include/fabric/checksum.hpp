@@ -1,5 +1,5 @@
 // CRC-32 as of zlib (reflected polynomial 0xedb88320), with the processor's own instructions where it has
-// them. The disk tier checks every item with it: zlib's takes four times as long for an item of 1 KiB, and
+// them. The disk tier checks every item with it: zlib as Node has it takes several times as long, and
 // a call from Node for each as long again.
 #pragma once
 

@@ -17,6 +17,10 @@ import type { Writer } from './writer.js'
 const WRITE_BYTES_MAX = 2 * 2 ** 20
 /** Relaxed, nothing waits for company beyond it. */
 const WAITING_BYTES_MAX = 2 ** 20
+/** Of the log that the index does not know: a start has to read it. */
+const UNINDEXED_BYTES_MAX = 64 * 2 ** 20
+/** Of that, settlements, whose memory is held until a transaction has taken them in. */
+const HELD_BYTES_MAX = 16 * 2 ** 20
 /** The kernel takes up to 1,024 buffers with one write; more would take two syncs. */
 const WRITE_PARTS_MAX = 1000
 
@@ -69,7 +73,9 @@ export class LogQueue {
   /** Of those that wait, and those being written. */
   bytes = 0
   /** Of those that were taken and are not in the index. */
-  unindexedBytes = 0
+  #unindexedBytes = 0
+  /** Of settlements among them. */
+  #heldBytes = 0
 
   /** @param onWritten told of items that need their memory no more: they were written, or refused. */
   constructor(
@@ -162,7 +168,8 @@ export class LogQueue {
     const { pending, start, end } = this.#written.shift()!
     this.#taken += 1
     this.#position = end
-    this.unindexedBytes += pending.bytes
+    this.#unindexedBytes += pending.bytes
+    if (pending.kind === 'settle') this.#heldBytes += pending.bytes
     if (pending.kind === 'moved') {
       this.#moves -= 1
       this.writer.compaction.written(pending.move, start)
@@ -220,10 +227,16 @@ export class LogQueue {
     return [...this.#logged, ...admitted]
   }
 
+  /** The index should take in what was taken, whoever waits. */
+  get isIndexDue(): boolean {
+    return this.#unindexedBytes >= UNINDEXED_BYTES_MAX || this.#heldBytes >= HELD_BYTES_MAX
+  }
+
   /** A transaction has taken in all that was taken. */
   indexed(): void {
     this.#logged = []
-    this.unindexedBytes = 0
+    this.#unindexedBytes = 0
+    this.#heldBytes = 0
   }
 
   #takeNext(): Pending[] {

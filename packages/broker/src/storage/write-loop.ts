@@ -23,12 +23,10 @@ import { BorrowedBuffers, type LentBuffer } from './shared-buffers.js'
 import { type PendingStep, StepQueue } from './step-queue.js'
 import { type Step, unknownJob, type Writer } from './writer.js'
 
-/** Of the log that the index does not know: a start has to read it. */
-const UNINDEXED_BYTES_MAX = 64 * 2 ** 20
 /** How often it takes in what there is when nobody asks for it earlier. */
 const INDEX_INTERVAL_MS = 100
 /** Relaxed: answered and not written; beyond it appends wait for their sync as with `always`. What waits longer has left the processor's cache. */
-const UNSYNCED_BYTES_MAX = 2 * 2 ** 20
+const UNSYNCED_BYTES_MAX = 4 * 2 ** 20
 /** Some milliseconds of work. */
 const ADMITTED_BYTES_PER_TURN = 512 * 1024
 
@@ -295,10 +293,10 @@ export class WriteLoop {
   }
 
   #nextIndexInMs(): number {
-    const { logged, unindexedBytes, isEmpty } = this.#log
+    const { logged, isIndexDue, isEmpty } = this.#log
     if (isEmpty && this.#writer.hasWork) return 0
     if (logged.length === 0 && !this.#writer.hasUnindexed) return Number.POSITIVE_INFINITY
-    if (unindexedBytes >= UNINDEXED_BYTES_MAX || (this.#closing !== null && isEmpty)) return 0
+    if (isIndexDue || (this.#closing !== null && isEmpty)) return 0
     // What is settled gives its room back then.
     if (this.#disk.isShort) return 0
     return INDEX_INTERVAL_MS - (performance.now() - this.#indexedAt)

@@ -43,6 +43,22 @@ describe('the log', () => {
     })
   })
 
+  test('long items, whose tokens are written from where they stand, are whole in the log and in the index', async () => {
+    const dataDir = folderInMemory()
+    const long = ['a', 'b', 'c'].map((id, i) => item(id, 5000, { seed: i }))
+    await withLife(dataDir, async (life) => {
+      await life.append(long)
+      life.commit()
+      expect(checkStore(life.environment).problems).toEqual([])
+      await life.append([item('d', 5000)])
+    })
+    await withLife(dataDir, (life) => {
+      expect(life.problems).toEqual([])
+      expect(checkStore(life.environment).problems).toEqual([])
+      expect(life.writer.recovery([]).jobs[0]).toMatchObject({ accepted: 4 })
+    })
+  })
+
   test('a start takes in settlements that the index had not, each once', async () => {
     const dataDir = folderInMemory()
     const items = ['a', 'b', 'c'].map((id) => item(id, 3))
