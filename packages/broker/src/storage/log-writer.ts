@@ -63,6 +63,11 @@ export class LogWriter {
     return { segment, offset }
   }
 
+  /** Of the segment that takes the next append. */
+  get path(): string {
+    return segmentPath(this.dataDir, this.position.segment)
+  }
+
   /** A call of `write` is under way. */
   get isWriting(): boolean {
     return this.#isWriting

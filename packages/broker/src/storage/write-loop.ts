@@ -273,7 +273,7 @@ export class WriteLoop {
     const { message } = error as Error
     this.#triedAt = performance.now()
     this.#onDiskFailure(
-      diskFailure(error, this.environment.path) ?? { code: 'FABRIC_DISK_FAILED', message },
+      diskFailure(error, this.#writer.log.path) ?? { code: 'FABRIC_DISK_FAILED', message },
     )
   }
 

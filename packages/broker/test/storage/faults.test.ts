@@ -51,7 +51,10 @@ describe('a failing disk', () => {
 
       const degraded = healthOf(one, 'degraded')
       faults[0] = errno
-      await expect(one.append(append([item('c', 3)]))).rejects.toMatchObject({ code })
+      await expect(one.append(append([item('c', 3)]))).rejects.toMatchObject({
+        code,
+        message: expect.stringContaining('segment-0000000001.log'),
+      })
       expect(await degraded).toMatchObject({ state: 'degraded', code })
       await expect(one.append(append([item('d', 3)]))).rejects.toMatchObject({ code })
       // What is there can still be read, and what settles waits for the disk.
