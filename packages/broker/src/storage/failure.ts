@@ -1,6 +1,6 @@
 // What a thread answers when it could not do what it was asked for.
 import { FabricError } from '@fabric/protocol'
-import { isTreeDamage } from './disk-errors.js'
+import { diskFailure, hasRoom, isTreeDamage } from './disk-errors.js'
 import { WHAT_TO_DO } from './environment.js'
 import type { Failure } from './messages.js'
 
@@ -13,4 +13,10 @@ export function failureOf(error: unknown): Failure {
       message: `the data file is damaged (${message}): ${WHAT_TO_DO}`,
     }
   return { code: 'FABRIC_INTERNAL', message: (error as Error).stack ?? String(error) }
+}
+
+/** Of a start: what cannot be written then, on a disk with room, is a tree that lies about itself. */
+export function startFailure(error: unknown, path: string): Failure {
+  const isDamage = isTreeDamage((error as { code?: unknown }).code) && hasRoom(path)
+  return (isDamage ? null : diskFailure(error, path)) ?? failureOf(error)
 }

@@ -5,6 +5,7 @@
 // A segment that a write failed on takes no more: what the disk holds behind its last good append is not
 // known. A broker begins a segment of its own too, behind whatever the one before it left.
 import fs from 'node:fs'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type AppendKind, type LoggedBlock, writeAppendHeader } from './append-header.js'
 import { syncDirectory } from './data-dir.js'
@@ -63,9 +64,9 @@ export class LogWriter {
     return { segment, offset }
   }
 
-  /** Of the segment that takes the next append. */
+  /** Where its files are, for words to the operator. */
   get path(): string {
-    return segmentPath(this.dataDir, this.position.segment)
+    return join(this.dataDir, 'segment-*.log')
   }
 
   /** A call of `write` is under way. */

@@ -111,12 +111,13 @@ class ThreadedStore implements Store {
     this.#writer = new Thread(start('write-thread.js'), (message) => this.#onWriter(message))
     const opened = await this.#writer.opened
     if (opened.kind !== 'opened') return
-    syncDirectory(this.#settings.dataDir)
     this.recovery = opened.recovery
     this.#size = opened.size
     for (const { number, results } of opened.recovery.jobs)
       this.#ranges.set(number, { job: number, ...results })
+    // A thread that is open ends when it is told to: whoever is refused waits for that.
     try {
+      syncDirectory(this.#settings.dataDir)
       this.#reader = new Thread(start('read-thread.js'), (message) => this.#onReader(message))
       await this.#reader.opened
     } catch (error) {

@@ -1,9 +1,8 @@
 // The writing thread: opens the file, tells what is in it, then commits what it is sent.
 import { parentPort, workerData } from 'node:worker_threads'
-import { diskFailure } from './disk-errors.js'
 import { dataFile, openEnvironment } from './environment.js'
 import { withinGate } from './exit-gate.js'
-import { failureOf } from './failure.js'
+import { startFailure } from './failure.js'
 import type { FromWriter, Request, StoreSettings, Write } from './messages.js'
 import { WriteLoop } from './write-loop.js'
 import { Writer } from './writer.js'
@@ -30,6 +29,7 @@ try {
   const found: string[] = []
   const writer = withinGate(settings.exitFlags, () => open(found))
   const { environment } = writer
+  const opened = { recovery: writer.recovery(found), size: writer.size }
   const loop = new WriteLoop(environment, settings, writer, tell, () => {
     clearInterval(probes)
     environment.log.close()
@@ -37,9 +37,9 @@ try {
   })
   const probes = setInterval(() => loop.probe(), settings.probeIntervalMs)
   port.on('message', (request: Request<Write>) => loop.take(request))
-  tell({ kind: 'opened', recovery: writer.recovery(found), size: writer.size })
+  tell({ kind: 'opened', ...opened })
 } catch (error) {
-  const failure = diskFailure(error, dataFile(settings.dataDir)) ?? failureOf(error)
-  tell({ kind: 'refused', failure })
+  // Nothing is open that would keep the thread: it ends with its port.
+  tell({ kind: 'refused', failure: startFailure(error, dataFile(settings.dataDir)) })
   port.close()
 }

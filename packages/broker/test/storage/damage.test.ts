@@ -1,9 +1,11 @@
 // Damaged data files: what can be read is served, what cannot is set aside and counted, and who cannot
 // start says what to do.
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { BlockRow } from '../../src/storage/block-row.ts'
 import { dataFile, openEnvironment } from '../../src/storage/environment.ts'
+import { startFailure } from '../../src/storage/failure.ts'
 import { headBytes } from '../../src/storage/item-block.ts'
 import { blockKey, META_FORMAT, resultKey } from '../../src/storage/layout.ts'
 import { segmentPath } from '../../src/storage/segment-file.ts'
@@ -44,13 +46,17 @@ async function damage(dataDir: string, table: 'blocks' | 'results' | 'counters',
 
 /** Turns the last byte of a block in the log, or the first of its lengths. */
 async function damageBlock(dataDir: string, key: Buffer, where: 'head' | 'end' = 'end') {
+  const { path, at, bytes } = await placeInLog(dataDir, key)
+  const segment = readFileSync(path)
+  segment[at + (where === 'head' ? headBytes(0) : bytes - 1)] ^= 1
+  writeFileSync(path, segment)
+}
+
+async function placeInLog(dataDir: string, key: Buffer) {
   const environment = openEnvironment(dataDir, { readOnly: true })
   const { place } = BlockRow.decode(environment.tables.blocks.getBinary(key)!)!
   await environment.root.close()
-  const path = segmentPath(dataDir, place.segment)
-  const bytes = readFileSync(path)
-  bytes[place.offset + (where === 'head' ? headBytes(0) : place.bytes - 1)] ^= 1
-  writeFileSync(path, bytes)
+  return { path: segmentPath(dataDir, place.segment), at: place.offset, bytes: place.bytes }
 }
 
 async function problemsOf(dataDir: string): Promise<readonly string[]> {
@@ -118,6 +124,31 @@ describe('damage', () => {
     expect(Array.from(await one.settle([settled(1, 4, item('0-3', 5))]))).toEqual([1])
     await one.read(1, SHAPE, ALL, ALL)
     expect(await told).toMatchObject({ lost: { items: 6 } })
+  })
+
+  test('a block of a broker that wrote no checksum of its head is settled as it was', async () => {
+    const dataDir = folderInMemory()
+    await filled(dataDir)
+    const { path, at, bytes } = await placeInLog(dataDir, blockKey(1, SHAPE, 1))
+    const segment = readFileSync(path)
+    const block = segment.subarray(at, at + bytes)
+    block.writeUInt32LE(0, 28)
+    block.writeUInt32LE(crc32(block.subarray(8)), 4)
+    writeFileSync(path, segment)
+    const one = await store(dataDir)
+    expect(Array.from(await one.settle([settled(1, 4, item('0-3', 5))]))).toEqual([1])
+  })
+
+  test('at a start a tree in which nothing can be written is damage, and a refusal of the disk is one', () => {
+    const dataDir = folderInMemory()
+    const failing = (code: unknown) =>
+      startFailure({ code, message: 'told so' }, dataFile(dataDir)).code
+    expect([-30782, -30796].map(failing)).toEqual(['FABRIC_STORE_DAMAGED', 'FABRIC_STORE_DAMAGED'])
+    expect([5, 28, 'EROFS'].map(failing)).toEqual([
+      'FABRIC_DISK_FAILED',
+      'FABRIC_DISK_FULL',
+      'FABRIC_DISK_FAILED',
+    ])
   })
 
   test('damaged results are left out, and readers go on behind them', async () => {

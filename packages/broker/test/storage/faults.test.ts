@@ -53,7 +53,7 @@ describe('a failing disk', () => {
       faults[0] = errno
       await expect(one.append(append([item('c', 3)]))).rejects.toMatchObject({
         code,
-        message: expect.stringContaining('segment-0000000001.log'),
+        message: expect.stringContaining('segment-'),
       })
       expect(await degraded).toMatchObject({ state: 'degraded', code })
       await expect(one.append(append([item('d', 3)]))).rejects.toMatchObject({ code })

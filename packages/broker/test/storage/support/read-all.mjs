@@ -2,8 +2,8 @@
 // a process of its own, for what a lying disk left may end it. What opens and reads is what the store's
 // two threads run, without the threads, which take far longer to start.
 import { createInterface } from 'node:readline'
-import { openEnvironment } from '../../../dist/storage/environment.js'
-import { failureOf } from '../../../dist/storage/failure.js'
+import { dataFile, openEnvironment } from '../../../dist/storage/environment.js'
+import { startFailure } from '../../../dist/storage/failure.js'
 import { Reader } from '../../../dist/storage/reader.js'
 import { readRecord, recordLength } from '../../../dist/storage/result-chunk.js'
 import { Writer } from '../../../dist/storage/writer.js'
@@ -51,7 +51,7 @@ async function read(dataDir) {
     const results = jobs.flatMap((job) => readResults(reader, job))
     return { waiting, results, problems }
   } catch (error) {
-    const { code, message } = failureOf(error)
+    const { code, message } = startFailure(error, dataFile(dataDir))
     return { error: code, message, problems }
   } finally {
     environment?.log.close()
