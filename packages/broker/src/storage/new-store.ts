@@ -6,8 +6,10 @@ import { DIGEST_KEY_BYTES } from './id-digest.js'
 import { FORMAT_VERSION, META_FORMAT, META_HASH_KEY } from './layout.js'
 import { SEGMENT_HEADER_BYTES, segmentsIn } from './segment-file.js'
 
-/** @returns the key, which is made once. */
-/** @throws FabricError FABRIC_STORE_DAMAGED where there is a log without its index */
+/**
+ * @returns the key, which is made once.
+ * @throws FabricError FABRIC_STORE_DAMAGED where there is a log without its index
+ */
 export function prepareStore({ root, tables, path, dataDir }: Environment): Buffer {
   if (tables.meta.getBinary(META_FORMAT) === undefined) {
     if (segmentsIn(dataDir).some(({ bytes }) => bytes > SEGMENT_HEADER_BYTES))

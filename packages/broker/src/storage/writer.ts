@@ -44,12 +44,10 @@ import type { SettledColumns } from './settled-columns.js'
 import { BlockCache, Settling } from './settling.js'
 import type { Recovery, StoredJob, StoreProblem } from './store.js'
 
-/** Of 64 KiB, mostly. */
+/** Their heads, some hundred bytes each mostly. */
 const BLOCKS_CACHED = 64
-
 /** Encoded appends whose memory waits for the next ones. */
 const POOL_BYTES_MAX = 32 * 2 ** 20
-
 /** Of the log that a start takes into the index with one transaction. */
 const RECOVERY_BYTES = 16 * 2 ** 20
 

@@ -1,8 +1,10 @@
 // One run with deaths, a quarantine and a cleanup: the counters of /metrics agree with each other.
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { items, type TestBroker, testBroker } from '../support/broker.ts'
 import { FakeConsumer } from '../support/fake-consumer.ts'
 
+/** A condition is looked at so often, and given up after a minute. */
+const WAIT = { interval: 1, timeout: 60_000 }
 const ITEMS = 60
 
 /** Sums the samples of a metric, of all labels or of one. */
@@ -24,11 +26,9 @@ const isOver = (broker: TestBroker) => {
 async function mortal(broker: TestBroker, name: string): Promise<void> {
   const consumer = await FakeConsumer.connect(broker.socketPath, { name })
   while (!isOver(broker)) {
+    await vi.waitUntil(() => isOver(broker) || consumer.batches.length > 0, WAIT)
     const batch = consumer.batches.shift()
-    if (batch === undefined) {
-      await new Promise((resolve) => setTimeout(resolve, 1))
-      continue
-    }
+    if (batch === undefined) break
     consumer.take(batch)
     if (batch.ids.includes('poison')) {
       consumer.close()
